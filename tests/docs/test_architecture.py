@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+SRC = ROOT / "src" / "comity"
 PAGE = (ROOT / "docs" / "architecture.md").read_text()
 
 
@@ -20,6 +21,7 @@ def listed(what: str) -> tuple[list[str], list[str]]:
     return [path for is_model, path in found if not is_model], [path for is_model, path in found if is_model]
 
 
+ASSERTIONS_MAX = 5  # that something is there, in the runtime
 SWITCHES_MAX, WALKED_MAX = 30, 14  # between files, and files, in the walk of one call
 # What is to be added: how many files at most, its own among them. Of an engine: its folder, the line, and its contract classes.
 FILES_MAX = {"A dialect": 5, "A rule of admission": 5, "An engine": 3, "A command": 4, "An adapter": 4}
@@ -37,6 +39,32 @@ def test_every_path_on_the_page_is_there():
     inside = re.findall(r"`((?:core|runtime|engines|node|ports|dialects|tests|scripts)/[\w/]+\.py)`", PAGE)
     assert inside
     assert [one for one in inside if not (ROOT / "src" / "comity" / one).exists() and not (ROOT / one).exists()] == []
+
+
+def lines_of(*folders: str) -> list[tuple[str, str]]:
+    """Return the lines of code below these folders, each with its file."""
+    files = [path for folder in folders for path in sorted((SRC / folder).rglob("*.py"))]
+    return [(str(path.relative_to(SRC)), line.strip()) for path in files for line in path.read_text().splitlines()]
+
+
+def test_an_assertion_of_the_runtime_that_something_is_there_is_argued():
+    found = [line for _, line in lines_of("runtime") if re.match(r"assert .* is not None", line)]
+    assert len(found) <= ASSERTIONS_MAX
+    assert [line for line in found if "  # " not in line] == []
+
+
+def test_only_an_engine_says_that_a_node_is_alone():
+    """A placement is asked for what follows from it: who takes over, where a tree resumes, what is held here."""
+    asked = re.compile(r"(?<!engine)\.is_alone|(placement|cluster) is (not )?None")
+    assert [one for one in lines_of("runtime", "node", "doors", "agents", "server", "cli") if asked.search(one[1])] == []
+
+
+def test_the_state_of_a_call_changes_in_one_place():
+    found = [(file, line) for file, line in lines_of("runtime", "node") if re.search(r"\.state = ", line)]
+    assert found == [
+        ("runtime/agent/activations.py", "self.state = advance(self.state, event)"),
+        ("runtime/call/call.py", "self.state = TRANSITIONS[self.state][event]"),
+    ]
 
 
 def test_the_walk_goes_through_the_files_on_the_page():

@@ -117,15 +117,15 @@ class Activation(Generic[C]):
     @property
     def data(self) -> dict[str, Any]:
         """The agent's private state, loaded when first looked at."""
-        if self._state_data is None:
+        data = self._state_data
+        if data is None:
             stored = self._journal.load(Document.STATE, self.key)
             if stored is not None:
                 self._version, sealed = stored
                 self._saved = sealed if self._seal is None else self._seal.opened(f"state {self.key}", sealed)
             self._kept = self._saved
-            self._state_data = unpack(self._saved)
-        assert self._state_data is not None
-        return self._state_data
+            data = self._state_data = unpack(self._saved)
+        return data
 
     def look_again(self) -> None:
         """Forget what a call that has ended did to the state since. While another call uses it, both look at one state."""

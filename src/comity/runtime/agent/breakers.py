@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from comity.core.agent.breaker import CLOSED, OPEN, Breaker
@@ -18,12 +19,14 @@ from comity.ports import Clock
 from comity.runtime.call.tasks import PASSES, is_own
 
 if TYPE_CHECKING:
-    from comity.core.agent.agent import Agent, Capability
+    from comity.core.agent.agent import Agent
     from comity.core.call.limits import Limits
     from comity.core.envelope.envelope import Reply
     from comity.runtime.call.call import Call
 
 log = logging.getLogger("comity")
+
+Probe = Callable[[], Any]  # says whether a capability works again
 
 PROBE_MS_MAX: Final = 10_000
 # What a capability that declares no time is given by default gets shorter by its callers' margins, about so much a hop.
@@ -68,8 +71,8 @@ class Breakers:
             if breaker is None:
                 breaker = self.known[key] = Breaker(call.capability.breaker, self._moved)
             breaker.failed(now_ms, probe=call.probe, trips=effect is Effect.TRIPS)
-            if breaker.state is OPEN and call.capability.probe is not None:
-                self._watch(key, breaker, call.capability)
+            if breaker.state is OPEN and (probe := call.capability.probe) is not None:
+                self._watch(key, breaker, probe, call.capability.timeout_ms)
 
     def release(self, call: Call) -> None:
         """Give back the place of a probe that is put aside: it says nothing, and when it goes on it enters anew."""
@@ -114,13 +117,14 @@ class Breakers:
 
     # --- probes ---
 
-    def _watch(self, key: tuple[str, str], breaker: Breaker, capability: Capability) -> None:
+    def _watch(self, key: tuple[str, str], breaker: Breaker, probe: Probe, timeout_ms: int | None) -> None:
         task = self._probes.get(key)
         if task is None or task.done():
             name = f"probe {' '.join(key)}"
-            self._probes[key] = asyncio.get_running_loop().create_task(self._recover(breaker, capability, name), name=name)
+            work = self._recover(breaker, partial(_probed, probe, timeout_ms), name)
+            self._probes[key] = asyncio.get_running_loop().create_task(work, name=name)
 
-    async def _recover(self, breaker: Breaker, capability: Capability, name: str) -> None:
+    async def _recover(self, breaker: Breaker, probed: Callable[[], Awaitable[bool]], name: str) -> None:
         """Probe a capability whenever its breaker would let a call pass and none comes, until it is closed."""
         while breaker.state is not CLOSED:
             wait_ms = breaker.retry_after_ms(self._now_ms())
@@ -129,7 +133,7 @@ class Breakers:
                 continue
             probe = breaker.enter(self._now_ms())
             try:
-                is_well = await _probed(capability)
+                is_well = await probed()
             except BaseException as raised:  # the task boundary
                 if isinstance(raised, PASSES) and not is_own(raised, asyncio.current_task()):
                     breaker.released(probe=probe)
@@ -145,10 +149,8 @@ class Breakers:
         return self._clock.now_ns() // 1_000_000
 
 
-async def _probed(capability: Capability) -> bool:
+async def _probed(probe: Probe, timeout_ms: int | None) -> bool:
     """Run a capability's probe; a probe that raises, takes too long or returns False says that the capability does not work."""
-    probe = capability.probe
-    assert probe is not None
-    async with asyncio.timeout(min(capability.timeout_ms or PROBE_MS_MAX, PROBE_MS_MAX) / 1000):
+    async with asyncio.timeout(min(timeout_ms or PROBE_MS_MAX, PROBE_MS_MAX) / 1000):
         result = await (probe() if asyncio.iscoroutinefunction(probe) else asyncio.to_thread(probe))
     return result is not False

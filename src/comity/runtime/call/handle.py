@@ -60,6 +60,6 @@ class CallHandle(Generic[Result_co]):
         if isinstance(self._opened, Call):
             return await self._path.reply_of(self._opened)
         if isinstance(self._opened, Errand):
-            assert self._opened.task is not None
+            assert self._opened.task is not None  # `Placement.start_root` returns an errand that runs
             return await asyncio.shield(self._opened.task)
         return await self._path.told(self._opened)

@@ -379,7 +379,7 @@ class CallPath(Replies):
             refusal = admission.admit(request, world, now_ms)
             if refusal is not None:
                 return self.refuse(request, refusal, watcher)
-        assert agent is not None and capability is not None and seat is not None  # noqa: PT018  what `known` proved
+        assert agent is not None and capability is not None and seat is not None  # noqa: PT018  the rule `known` refused the rest
         trace = remote if parent is None else parent.remote
         call = Call(
             request, parent, agent, capability, checked.value, seat, account, now_ns, live, watcher, leftovers, way, trace

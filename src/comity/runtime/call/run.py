@@ -48,6 +48,7 @@ from comity.runtime.agent.failure_log import log_raised
 log = logging.getLogger("comity")
 
 NO_USAGE = Usage()
+_NOTHING_RAN: Final = Error.of("TARGET_FAILED", "no implementation could run")
 STANDS_IN: Final = "The usual source was not available. This answer comes from a substitute and may be less exact or older."
 
 
@@ -104,7 +105,7 @@ class Execution:
 
     async def run(self, call: Call, ctx: Any) -> Reply:
         """Return the first implementation's answer that is one, marked degraded if it was not the first's."""
-        error: Error | None = None
+        error = _NOTHING_RAN
         failed: Reply | None = None  # that an implementation gave back itself
         is_told = False  # whether it was raised to be read: by an agent, on purpose
         implementations = call.capability.implementations
@@ -146,7 +147,6 @@ class Execution:
                 call.primary = error
             if issubclass(family(error.code), (CallerError, RefusedError)):
                 break  # the request is at fault, or a rule: another implementation would be told the same
-        assert error is not None
         if failed is not None:
             return failed
         if self._hide is not None:
@@ -157,7 +157,8 @@ class Execution:
         function = implementation.function
         if not implementation.is_async or implementation.run_in is not LOOP or implementation.timeout_ms is not None:
             running = self._begin(call, ctx, implementation, function)
-            return running if implementation.timeout_ms is None else _within(running, implementation)
+            timeout_ms = implementation.timeout_ms
+            return running if timeout_ms is None else _within(running, implementation.name, timeout_ms)
         if call.capability.wants_context[function]:
             return function(ctx, **call.arguments)  # type: ignore[no-any-return]
         return function(**call.arguments)  # type: ignore[no-any-return]
@@ -219,16 +220,15 @@ async def _plain(function: Callable[..., Any], ctx: Any, arguments: dict[str, An
     return await result if inspect.isawaitable(result) else result
 
 
-async def _within(running: Awaitable[Any], implementation: Implementation) -> Any:
+async def _within(running: Awaitable[Any], name: str, timeout_ms: int) -> Any:
     """Wait for an implementation as long as it may take. Raises `UnavailableError` if it takes longer."""
-    assert implementation.timeout_ms is not None
     try:
-        async with asyncio.timeout(implementation.timeout_ms / 1000) as timer:
+        async with asyncio.timeout(timeout_ms / 1000) as timer:
             return await running
     except TimeoutError:
         if not timer.expired():  # the implementation's own
             raise
-        raise UnavailableError(f"{implementation.name} did not answer within {implementation.timeout_ms} ms") from None
+        raise UnavailableError(f"{name} did not answer within {timeout_ms} ms") from None
 
 
 def read_result(call: Call, value: Any, now_ns: int, hide: Hide | None) -> Reply | Sliced[Reply]:

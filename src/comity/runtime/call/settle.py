@@ -179,7 +179,7 @@ class Settlement:
             self._close(child, end, reply, now_ns, now_ms, records, below)
             below.append(child)
         if call.arriving is not None:
-            _stop_looking(call)
+            _stop_looking(call, call.arriving)
             records.append(Accepted(request, now_ms, self._journal.node_id, "it ended before it was looked through"))
         elif call.state is QUEUED:
             call.seat.mailbox.remove(call, request.priority)
@@ -281,7 +281,7 @@ class Settlement:
             self._observer.putting_aside(below)
         for call in below:
             if call.arriving is not None:
-                _stop_looking(call)
+                _stop_looking(call, call.arriving)
             elif call.state is QUEUED:
                 call.seat.mailbox.remove(call, call.request.priority)
             elif call.task is not None and call.task is not asyncio.current_task():
@@ -320,8 +320,8 @@ class Settlement:
 
     def release_moved(self, call: Call) -> None:
         """Notify the waiters of a call that it goes on elsewhere."""
-        assert call.way is not None
-        call.way.is_moved = True
+        if call.way is not None:
+            call.way.is_moved = True
         error = Error.of("LEASE_STALE", f"{call.request.target} has moved to another node")
         call.reply = Reply(status=Status.ERROR, error=error, request_id=call.request.request_id)
         self.calls.pop(call.request.request_id, None)
@@ -429,11 +429,10 @@ def _below(top: Call) -> list[Call]:
     return below
 
 
-def _stop_looking(call: Call) -> None:
+def _stop_looking(call: Call, looking: asyncio.Task[None]) -> None:
     """Stop looking through a long request."""
-    assert call.arriving is not None
-    if call.arriving is not asyncio.current_task():
-        call.arriving.cancel()
+    if looking is not asyncio.current_task():
+        looking.cancel()
     call.arriving = None
     call.seat.coming -= 1
 
@@ -467,8 +466,7 @@ def _is_overdue(call: Call, now_ms: int) -> bool:
 
 
 def _end_objective(call: Call) -> None:
-    objectives = call.top.objectives
-    assert objectives is not None
+    objectives = call.top.objectives or {}
     key = (call.request.source, call.request.target, call.request.objective)
     objectives[key] -= 1
     if not objectives[key]:
@@ -481,9 +479,8 @@ def _outline(reply: Reply) -> dict[str, Any]:
 
 def _end_uses(call: Call, now_ms: int) -> list[Settled]:
     """Return the ends of the tools a call was using: whether they did what they do is not known, and comes late if ever."""
-    assert call.uses is not None
     error = Error.of("TOOL_OUTCOME_UNKNOWN", f"{call.request.target}, which used this tool, has ended")
-    uses, call.uses = call.uses, None
+    uses, call.uses = call.uses or {}, None
     return [
         Settled(use, Reply(status=Status.CANCELLED, error=error, request_id=use.request_id, source=use.target), now_ms)
         for use in uses.values()
@@ -492,9 +489,9 @@ def _end_uses(call: Call, now_ms: int) -> list[Settled]:
 
 def end_leftovers(root: Call, request_id: str, now_ms: int) -> tuple[Settled, ...]:
     """Return the ends of what an earlier run left open at and below a call."""
-    assert root.leftovers is not None
-    ended = [one for one in root.leftovers if one == request_id or is_below(one, request_id)]
-    requests = tuple(root.leftovers.pop(one) for one in ended)
+    left = root.leftovers or {}
+    ended = [one for one in left if one == request_id or is_below(one, request_id)]
+    requests = tuple(left.pop(one) for one in ended)
     return interrupted(requests, now_ms)
 
 

@@ -89,11 +89,11 @@ def _awaited(declared: Capability, desk: Handoffs, path: CallPath) -> Capability
     async def wait(ctx: Context, **inputs: Any) -> Reply:  # noqa: ARG001  they are in the request
         request, call = ctx.request, path.calls[ctx.request.request_id]
         handoff = await done_elsewhere(desk, request, lambda: call.state is PAUSED)
-        assert handoff.reply is not None
-        call.handed, used = handed_of(handoff), handoff.reply.usage
+        reply = handoff.reply or Reply.failure("the handoff ended without a reply", code="TARGET_FAILED")
+        call.handed, used = handed_of(handoff), reply.usage
         if used.total_tokens:  # by an agent of another node; what other receivers use is unknown
             path.charge(call, used.prompt_tokens, used.completion_tokens)
-        return _as_answer(desk, request, handoff.reply)
+        return _as_answer(desk, request, reply)
 
     elsewhere = copy.copy(declared)
     way = Implementation(function=wait, is_async=True, priority=1, name="handoff", retry=Retry(), run_in=LOOP)

@@ -507,7 +507,7 @@ def checked(outcome: Outcome) -> Handoff:
     """Return the handoff of a change that happened, or raise the error class that says who must act."""
     if outcome.refusal is not None:
         raise refusal_error(outcome.refusal)
-    assert outcome.handoff is not None
+    assert outcome.handoff is not None  # `machine.apply` returns the handoff of each change that it does not refuse
     return outcome.handoff
 
 

@@ -354,7 +354,7 @@ class Receiver(DeskHost):
                     for handoff in taken:
                         self._spawn(handoff, partial(_standing_async, work, handoff))
                 else:
-                    self._do_at_once(taken, work)
+                    self._do_at_once(self._desk or await self.desk(), taken, work)
         finally:
             for task in self._running.values():
                 task.cancel()
@@ -365,10 +365,8 @@ class Receiver(DeskHost):
         self._running[handoff.id] = task
         task.add_done_callback(lambda _: self._running.pop(handoff.id, None))
 
-    def _do_at_once(self, taken: list[Handoff], work: Work) -> None:
+    def _do_at_once(self, desk: Handoffs, taken: list[Handoff], work: Work) -> None:
         """Do what a plain function does, without tasks; what there is still to wait for gets one."""
-        desk = self._desk
-        assert desk is not None
         rest, done = deque(taken), list[Step]()
         try:
             while rest:

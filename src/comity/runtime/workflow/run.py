@@ -73,7 +73,7 @@ class Run:
         self._acks: dict[int, asyncio.Future[None]] = {}  # of events from outside, by identity: they are in the history
         self._waiter: asyncio.Future[None] | None = None
         self._steps: dict[int, asyncio.Task[None]] = {}
-        self._queued: deque[history.Call] = deque()  # calls beyond what one call may have under way
+        self._queued: deque[Callable[[], None]] = deque()  # start calls beyond what one call may have under way
         self._answered: dict[int, str] = {}  # by step: the id of the call whose reply it is, until its event is written
         self._inline: int | None = None  # the step that the run itself waits for
 
@@ -82,23 +82,21 @@ class Run:
     async def drive(self, given: Any) -> Any:
         """Carry the run on until it has ended or only waits; return its reply, or its data if that is all there is."""
         try:
-            commands = self._begin(given)
+            planner, commands = self._begin(given)
         except UnavailableError as error:  # the history cannot be read now: nothing was done, and it is tried again
             self._flows.postpone(self.call.request, self.call.leftovers or {}, self.record, error)
             self.leave()
             return Reply.needs_input("the run waits")
-        planner = self.planner
-        assert planner is not None
         while True:
-            alone = self._carry_out(commands)
+            alone = self._carry_out(planner, commands)
             if planner.finish is not None:
                 return self._ended(planner.finish)
             if alone is not None:
                 self._inline = alone.step
-                settled = self._settled(alone.step, await self._call(alone))
+                settled = self._settled(alone.step, await self._call(planner, alone))
                 self._inline = None
                 if not self._inbox:
-                    commands = self._take(settled)
+                    commands = self._take(planner, settled)
                     continue
                 self._inbox.append(settled)
             if not self._inbox:
@@ -106,10 +104,10 @@ class Run:
                     return self._park()
                 self._waiter = self._flows.loop.create_future()
                 await self._waiter
-            commands = self._take(self._inbox.popleft())
+            commands = self._take(planner, self._inbox.popleft())
 
-    def _begin(self, given: Any) -> list[Command]:
-        """Return what is to be done next: from the history, or from the start."""
+    def _begin(self, given: Any) -> tuple[Planner, list[Command]]:
+        """Return the planner and what is to be done next: from the history, or from the start."""
         flows, record = self._flows, self.record
         program = flows.store.program(record.began_as or record.definition)
         if self.call.leftovers is not None or record.events:
@@ -117,9 +115,9 @@ class Run:
             self.planner, commands = fold(program, events, flows.store.program)
             self._pages = Pages(self.run_id, len(events))
             if events:
-                return self._without_cancelled(commands)
-        self.planner = Planner(program)
-        return self._take(history.Started(flows.now_ms(), self.run_id, given))
+                return self.planner, self._without_cancelled(commands)
+        self.planner = planner = Planner(program)
+        return planner, self._take(planner, history.Started(flows.now_ms(), self.run_id, given))
 
     def _without_cancelled(self, commands: list[Command]) -> list[Command]:
         """Leave out steps that were being stopped when the run was left: what is not known of them ended with it."""
@@ -133,10 +131,9 @@ class Run:
                 self._inbox.append(history.Settled(self._flows.now_ms(), step, gone))
         return [one for one in commands if getattr(one, "step", None) not in stopped]
 
-    def _take(self, event: Event) -> list[Command]:
+    def _take(self, planner: Planner, event: Event) -> list[Command]:
         """Journal an event, then plan what follows from it."""
-        flows, planner = self._flows, self.planner
-        assert planner is not None
+        flows = self._flows
         line = encode_event(event)
         if type(event) is history.Settled:
             answered = self._answered.pop(event.step, "")
@@ -176,22 +173,20 @@ class Run:
 
     # --- commands ---
 
-    def _carry_out(self, commands: Sequence[Command]) -> history.Call | None:
+    def _carry_out(self, planner: Planner, commands: Sequence[Command]) -> history.Call | None:
         """Do what the planner wants; return a call that is the only thing under way, for the run to wait for itself."""
         alone: history.Call | None = None
-        planner = self.planner
-        assert planner is not None
         for command in commands:
             match command:
                 case history.Call():
                     if len(planner.waits) == 1 and not self._steps and not self._inbox:
                         alone = command
                     elif len(self._steps) >= self._flows.step_limits.fan_out_max:
-                        self._queued.append(command)
+                        self._queued.append(partial(self._start, command.step, partial(self._call, planner, command)))
                     else:
-                        self._start(command.step, partial(self._call, command))
+                        self._start(command.step, partial(self._call, planner, command))
                 case history.Aggregate():
-                    self._start(command.step, partial(self._aggregate, command))
+                    self._start(command.step, partial(self._aggregate, planner, command))
                 case history.Timer():
                     self._flows.timers.add(self.run_id, command.timer, command.due_at)
                 case history.Cancel():
@@ -217,8 +212,7 @@ class Run:
         self._steps.pop(step, None)
         self._inbox.append(self._settled(step, reply))
         if self._queued:
-            following = self._queued.popleft()
-            self._start(following.step, partial(self._call, following))
+            self._queued.popleft()()
         self._wake()
 
     def _settled(self, step: int, reply: Reply) -> history.Settled:
@@ -230,14 +224,13 @@ class Run:
             self._answered[step] = reply.request_id
         return settled
 
-    def _call(self, command: history.Call) -> Awaitable[Reply]:
+    def _call(self, planner: Planner, command: history.Call) -> Awaitable[Reply]:
         """Make the governed call of a step."""
-        flows, planner = self._flows, self.planner
-        assert planner is not None
+        flows = self._flows
         inputs, message, context = command.inputs, command.message, None
         if command.instruction or command.question:
             inputs, message, context = _with_words(command, flows.takes(command.agent, command.capability))
-        limits = self._step_limits() if planner.limits.tokens_max is not None else None
+        limits = self._step_limits(planner) if planner.limits.tokens_max is not None else None
         draft = Draft(
             command.agent,
             command.capability,
@@ -269,17 +262,15 @@ class Run:
             await asyncio.sleep(READ_PAUSE_S)
         return reply
 
-    def _step_limits(self) -> Limits | None:
+    def _step_limits(self, planner: Planner) -> Limits | None:
         """Return what narrows one step beyond what any call by a user may use: the tokens that the run has left."""
-        planner = self.planner
-        assert planner is not None
         tokens_max = planner.limits.tokens_max
         if tokens_max is None:
             return None
         left = max(tokens_max - planner.prompt_tokens - planner.completion_tokens, 0)
         return replace(self._flows.step_limits, tokens_max=left)
 
-    async def _aggregate(self, command: history.Aggregate) -> Reply:
+    async def _aggregate(self, planner: Planner, command: history.Aggregate) -> Reply:
         """Make one reply of several, by a strategy of the node."""
         strategy = self._flows.strategies.get(command.strategy)
         if strategy is None:
@@ -291,9 +282,8 @@ class Run:
         ) -> Awaitable[Reply]:
             nonlocal asked
             asked += 1
-            draft = Draft(
-                target, capability, inputs, objective, message, command.timeout_ms, None, None, self._step_limits(), "none"
-            )
+            limits = self._step_limits(planner)
+            draft = Draft(target, capability, inputs, objective, message, command.timeout_ms, None, None, limits, "none")
             return self._flows.path.call_under(self.call, draft, f"{self.run_id}.{command.step}.{asked}", 0)
 
         found = strategy(command.parts, command.options, ask)
@@ -369,11 +359,10 @@ class Run:
         if is_plain and isinstance(found.get("data"), dict) and not found.get("message"):
             return found["data"]
         reply = reply_of(finish)
-        if reply.error is not None:
-            call.hear(reply.error.code)
-        if finish.status == "cancelled" and call.state is RUNNING:
-            assert reply.error is not None
-            cancelled = Reply(status=ReplyStatus.CANCELLED, error=reply.error, message=reply.error.message)
+        if (error := reply.error) is not None:
+            call.hear(error.code)
+        if finish.status == "cancelled" and call.state is RUNNING and error is not None:
+            cancelled = Reply(status=ReplyStatus.CANCELLED, error=error, message=error.message)
             flows.path.settlement.settle(call, CANCEL, cancelled)
             raise asyncio.CancelledError
         return reply
