@@ -114,6 +114,11 @@ def test_the_quick_test_reads_every_json_document(document):
     assert may_hold_personal_data(msgspec.json.encode(document)) in {True, False}
 
 
+@pytest.mark.parametrize("figures", [{"npv": 17206.82, "currency": "USD"}, {"booked": "1249.50 on 2026-03-14 under ord-20417"}])
+def test_the_quick_test_passes_figures_that_stand_under_no_label(figures):
+    assert not may_hold_personal_data(msgspec.json.encode(figures))
+
+
 @pytest.mark.parametrize(
     ("before", "label"),
     [

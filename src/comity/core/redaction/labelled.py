@@ -94,7 +94,7 @@ class LabelledDetector:
         if self.hint_foreign:
             words += f"|(?i:{self.hint_foreign})"
         trailing = "" if self.trailing is None else f"|{_BEHIND}"
-        return f"(?:{words}){HINT_GAP}{self.hint_value}{trailing}"
+        return f"(?:{words}){HINT_GAP}(?:{self.hint_value}){trailing}"
 
     @cached_property
     def _labels(self) -> re.Pattern[str]:
