@@ -24,7 +24,7 @@ from comity.core.redaction import (
 )
 from comity.core.redaction.redact import redact_json_sliced
 from comity.core.redaction.scan import Wall
-from comity.core.redaction.shapes import SHAPE_CHARS_MAX, foreign_label_start, plain_words
+from comity.core.redaction.shapes import NUMBER_CHARS_MAX, foreign_label_start, plain_words
 
 
 class Literal:
@@ -240,7 +240,8 @@ def reach(pattern, groups):
 def test_no_pattern_looks_further_than_a_slice_lets_it(detector):
     from re import _parser  # the only way to ask a pattern
 
-    assert reach(_parser.parse(detector.pattern.pattern, detector.pattern.flags), {})[0] < SHAPE_CHARS_MAX
+    bound = NUMBER_CHARS_MAX if detector.is_number else detector.shape_chars_max
+    assert reach(_parser.parse(detector.pattern.pattern, detector.pattern.flags), {})[0] < bound
 
 
 def test_a_dense_document_is_redacted_in_slices_with_the_same_result():

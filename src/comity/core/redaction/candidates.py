@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from comity.core.redaction.detector import Detector, PatternDetector
 from comity.core.redaction.labelled import LabelledDetector
-from comity.core.redaction.shapes import CONTEXT_CHARS, SHAPE_CHARS_MAX
+from comity.core.redaction.shapes import CONTEXT_CHARS, NUMBER_CHARS_MAX
 
 # Where a value with a digit near its beginning may begin: "(089) 1234", "AB 123456", "September 3, 1984"; not inside "12.3.84".
 _NUMBER: Final = re.compile(r"(?<![A-Za-z0-9_])(?=[+(]{0,2}[^\W\d_]{0,10}\.?[- ]?[0-9])(?:(?<![0-9][-./])[^\W_]|[(+])")
@@ -139,7 +139,7 @@ class Candidates:
         return found
 
     def _add_numbers(self, found: list[Candidate], stop: int) -> None:
-        text, end_max = self._alone, min(self._end, stop + SHAPE_CHARS_MAX)
+        text, end_max = self._alone, min(self._end, stop + NUMBER_CHARS_MAX)
         behind = [detector for detector in self._numbered if detector.may_be_named_behind(text, self._place, end_max)]
         for detector in behind:
             found += _sorted(self._base, detector, detector.spans(text, self._place, stop))

@@ -252,6 +252,7 @@ CONTACT: tuple[PatternDetector, ...] = (
         category=Category.CONTACT,
         priority=11,
         pattern=re.compile(rf"{_LOCAL}(?:@|%40)(?:{_LABEL}\.){{1,5}}[A-Za-z]{{2,24}}(?![A-Za-z0-9])"),
+        shape_chars_max=832,
         hint=rf"[{LETTER}0-9](?:@|%40)[{LETTER}0-9\-]",
         accept=_accept_email,
     ),
@@ -261,6 +262,7 @@ CONTACT: tuple[PatternDetector, ...] = (
         category=Category.CONTACT,
         priority=11,
         pattern=re.compile(rf"{_LOCAL}(?:{_AT}|@)(?:{_LABEL}{_DOT}){{1,4}}[A-Za-z]{{2,24}}(?![A-Za-z0-9])", re.IGNORECASE),
+        shape_chars_max=832,
         hint=rf"[\[({{<][ ]?(?i:at|ät|@|a|dot|{_AT_WORDS}|{_DOT_WORDS}|\.)[ ]?[\])}}>]|[ ](?i:{_AT_WORDS})[ ]",
         accept=_accept_spelled,
     ),
@@ -275,6 +277,7 @@ CONTACT: tuple[PatternDetector, ...] = (
             rf"{_LABEL}(?:(?:[ ]?\.[ ]?|[ ](?:dot|DOT)[ ]){_LABEL}){{0,3}}(?:[ ]?\.[ ]?|[ ](?:dot|DOT)["
             rf" ])(?:{_TOP_LEVEL})(?![A-Za-z0-9-])"
         ),
+        shape_chars_max=640,
         hint=r"[ ](?:at|AT|@)[ ][^ .]{1,64}(?:\.[A-Za-z]{2}|[ ](?:dot|DOT)[ ]|[ ]\.)|[^\s]@(?:[ \n]|\\n)|(?:[ \n]|\\n)@[^\s]",
         accept=_accept_spoken,
     ),
@@ -288,6 +291,7 @@ CONTACT: tuple[PatternDetector, ...] = (
             rf" ])){{1,3}}(?:{_TOP_LEVEL})(?![A-Za-z0-9-])",
             re.IGNORECASE,
         ),
+        shape_chars_max=640,
         hint=r"(?i:mail|write to|reach|contact){HINT_GAP}[ ](?i:at)[ ][^ ]{1,64}(?i:\.[a-z]|[ ]dot[ ])".replace(
             "{HINT_GAP}", r"(?s:.*)"
         ),
@@ -305,6 +309,7 @@ CONTACT: tuple[PatternDetector, ...] = (
         category=Category.CONTACT,
         priority=12,
         pattern=re.compile(r"(?<![\w.%+@-])\w{1,64}(?:[._%+-]\w{1,64}){0,6}@(?:[\w-]{1,63}[.。]){1,5}[^\W\d_]{2,24}(?![\w@])"),
+        shape_chars_max=832,
         hint=r"[^\s@]@[^\s@\x00-\x7f]|[^\s@\x00-\x7f]@",
         accept=_accept_international_email,
     ),

@@ -103,6 +103,7 @@ class PatternDetector:
     trailing: bool = False  # whether the context word may also follow: "123456789 is my SSN"
     alone: bool = False  # whether a value without a label may not stand right beside the word for a thing
     siblings: bool = False  # whether a value of the same shape that is no personal data makes the next one none either
+    shape_chars_max: int = SHAPE_CHARS_MAX  # how far right of where it begins to match the pattern looks
     heads: bool = True  # whether the head of a column may be the context
     is_number: bool = False  # whether the value needs context, and its first word has a digit in it
     group: str | int = field(init=False)  # which of the pattern is the value
@@ -113,7 +114,7 @@ class PatternDetector:
     def spans(self, text: str, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, int]]:
         """Try every start before `stop`, also inside a shape seen already: a find must not depend on where a scan began."""
         group = self.group
-        end_max = len(text) if stop is None else stop + SHAPE_CHARS_MAX
+        end_max = len(text) if stop is None else stop + self.shape_chars_max
         while match := self.pattern.search(text, start, end_max):
             if stop is not None and match.start() >= stop:
                 return

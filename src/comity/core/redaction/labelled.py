@@ -18,7 +18,7 @@ from comity.core.redaction.shapes import (
     HINT_AFTER_LETTER,
     HINT_BEFORE_LETTER,
     HINT_GAP,
-    SHAPE_CHARS_MAX,
+    NUMBER_CHARS_MAX,
     compile_test,
     in_hint,
     is_foreign,
@@ -150,7 +150,7 @@ class LabelledDetector:
 
     def spans(self, text: str, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, int]]:
         """Yield every place before `stop` that looks like one of the numbers."""
-        end_max = len(text) if stop is None else stop + SHAPE_CHARS_MAX
+        end_max = len(text) if stop is None else stop + NUMBER_CHARS_MAX
         while match := self.pattern.search(text, start, end_max):
             if stop is not None and match.start() >= stop:
                 return

@@ -180,6 +180,7 @@ SECRETS: tuple[PatternDetector, ...] = (
         pattern=re.compile(
             r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,120}\.[A-Za-z0-9_-]{8,128}(?:[A-Za-z0-9_-]{0,24})(?:\.[A-Za-z0-9_-]{0,90})?"
         ),
+        shape_chars_max=384,
         hint=r"eyJ[A-Za-z0-9_\-]{8}",
     ),
     PatternDetector(
@@ -292,6 +293,7 @@ SECRETS: tuple[PatternDetector, ...] = (
             r"(?P<value>(?:[a-z]{3,8}[ ,\n]{1,2}){11,23}[a-z]{3,8})(?![a-z])",
             re.IGNORECASE,
         ),
+        shape_chars_max=384,
         hint=r"(?i:(?:recovery|seed|mnemonic|backup|secret)[ ]phrase|seed[ ]words)",
     ),
     PatternDetector(
