@@ -83,6 +83,14 @@ def _checked(arrival: Arrival) -> Checked:
 class CallPath(Replies):
     """Calls under way on one node, and the way they take."""
 
+    # Slots: in an object of more than thirty attributes, Python looks for every method it calls in a table of attributes first.
+    __slots__ = (
+        "_context", "_execution", "_go_on", "_guardrails", "_latest", "_long_requests", "_privacy", "_reader", "_shared_at",
+        "_stopping", "_turnstile", "activations", "answers", "call_root", "guidance", "hand_off", "holds_words", "identity_key",
+        "ids", "inheritance", "is_closed", "limits", "memories", "observer", "registry", "sessions", "slices", "steps", "threads",
+        "toolbox", "watchdog", "workflows",
+    )  # fmt: skip
+
     def __init__(
         self,
         env: Environment,
