@@ -87,8 +87,8 @@ class CallPath(Replies):
     __slots__ = (
         "_context", "_execution", "_go_on", "_guardrails", "_latest", "_long_requests", "_privacy", "_reader", "_shared_at",
         "_stopping", "_turnstile", "activations", "answers", "call_root", "guidance", "hand_off", "holds_words", "identity_key",
-        "ids", "inheritance", "is_closed", "limits", "memories", "observer", "registry", "sessions", "slices", "steps", "threads",
-        "toolbox", "watchdog", "workflows",
+        "ids", "inheritance", "is_closed", "limits", "memories", "observer", "registry", "sessions", "slices", "steps",
+        "threads", "toolbox", "watchdog", "workflows",
     )  # fmt: skip
 
     def __init__(

@@ -27,7 +27,7 @@ from comity.runtime.call.settle import Settlement, end_leftovers
 class Replies:
     """The calls under way on one node as their callers see them."""
 
-    __slots__ = ("__weakref__", "_journal", "calls", "clock", "durable", "loop", "now_ms", "placement", "recorder", "settlement")
+    __slots__ = ("_journal", "calls", "clock", "durable", "loop", "now_ms", "placement", "recorder", "settlement")
 
     def __init__(self, env: Environment, calls: dict[str, Call], settlement: Settlement) -> None:
         self.calls = calls  # by request id, until the reply has been delivered
