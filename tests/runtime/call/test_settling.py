@@ -1,0 +1,90 @@
+"""How a call ends: not after its deadline, without what an agent thought, and with everything that it hid."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sqlite3
+
+import pytest
+
+from comity import Agent, Context, Node, Reply, Status
+from comity.runtime.session.privacy import Privacy
+from comity.testing import VirtualClock
+
+
+class Stopped(VirtualClock):
+    """A clock that goes on while the process stands still: no timer of the loop fires meanwhile."""
+
+    def __init__(self) -> None:
+        self.stood_ns = 0
+
+    def now_ns(self) -> int:
+        return super().now_ns() + self.stood_ns
+
+
+@pytest.mark.parametrize(("stood_ns", "status"), [(10**9, Status.SUCCESS), (10**9 + 1, Status.TIMEOUT)])
+async def test_a_result_that_is_found_after_the_deadline_is_late_though_no_timer_fired(make_node, stood_ns, status):
+    clock, agent = Stopped(), Agent("A")
+
+    @agent.capability("GO")
+    async def go():
+        clock.stood_ns += stood_ns
+        return 1
+
+    async with make_node([agent], clock=clock) as node:
+        reply = await node.call("A", "GO", user_id="u", timeout_ms=1_000)
+        kinds = [row.kind for row in node.audit.rows()]
+    assert reply.status is status
+    assert kinds == ["admitted", "settled", *(["late"] if status is Status.TIMEOUT else [])]
+
+
+async def test_what_an_agent_thought_reaches_neither_its_caller_nor_the_user(make_node):
+    agent, heard = Agent("A"), []
+
+    @agent.capability("THINK")
+    async def think():
+        return Reply.success(1, message="yes", thought="the user is wrong")
+
+    @agent.capability("ASK")
+    async def ask(ctx: Context):
+        heard.append(await ctx.call("B", "THINK"))
+        return heard[0]
+
+    other = Agent("B")
+    other.capability("THINK")(think)
+    async with make_node([agent, other]) as node:
+        replies = [await node.call("A", code, user_id="u", request_id=f"r-{code}") for code in ("THINK", "ASK", "ASK")]
+    assert [reply.thought for reply in (*replies, *heard)] == [""] * (3 + len(heard))
+    assert all(reply.ok and reply.message == "yes" for reply in replies)
+    assert len(heard) == 1, "asked again under its id, it answers from the store"
+
+
+def test_what_an_answer_without_words_hides_is_in_the_store_as_soon_as_the_answer_is_told(tmp_path):
+    agent = Agent("A")
+
+    @agent.capability("FIND")
+    async def find():
+        return {"mail": "ann@example.com"}
+
+    async def main() -> None:
+        async with Node([agent], store=tmp_path / "s.db", privacy=Privacy(), lag_ms=None) as node:
+            reply = await node.call("A", "FIND", user_id="u", session_id="s")
+            with contextlib.closing(sqlite3.connect(tmp_path / "s.db")) as store:  # as after a loss of power
+                (vaults,) = store.execute("SELECT count(*) FROM documents WHERE kind = 'vault'").fetchone()
+        assert (reply.data, vaults) == ({"mail": "ann@example.com"}, 1)
+
+    asyncio.run(main())
+
+
+async def test_a_call_that_has_ended_is_not_kept_until_its_deadline(make_node):
+    agent = Agent("A")
+
+    @agent.capability("GO")
+    async def go():
+        return 1
+
+    async with make_node([agent]) as node:
+        await node.call("A", "GO", user_id="u", timeout_ms=60_000)
+        (slot,) = node._path.settlement.deadlines._slots.values()  # what is kept is seen nowhere else
+        assert not slot
