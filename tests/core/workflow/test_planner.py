@@ -104,6 +104,21 @@ def test_the_first_of_two_branches_wins_and_the_other_is_stopped():
     assert run.finish.reply["status"] == "success"
 
 
+def test_a_run_ends_with_a_step_that_leads_to_a_join_which_has_fired():
+    run = Run(
+        """
+workflow: late
+nodes:
+  a: {call: A/X}
+  b: {call: B/X, after: [a], when: 'a.status == "success"'}
+  c: {call: C/X, after: [a, b], join: any}
+""",
+        choose=lambda count: count - 1,
+    ).go()
+    assert run.called == ["a", "b", "c"]
+    assert run.finish.status == "completed"
+
+
 def test_a_join_of_two_of_three_starts_at_the_second_and_fails_when_two_fail():
     text = """
 workflow: quorum

@@ -512,6 +512,20 @@ def test_a_run_that_is_waited_for_by_a_node_that_closes_says_so(tmp_path):
     asyncio.run(main())
 
 
+def test_without_a_store_a_run_is_forgotten_with_its_root_call(monkeypatch):
+    monkeypatch.setattr("comity.engines.memory.journal.SETTLED_KEPT_MAX", 6)  # two runs of three calls each
+
+    async def main():
+        async with Node(team()) as node:
+            node.workflows.add(SEQUENCE)
+            for number in range(4):
+                await node.workflows.run("sequence", {"n": 1}, user_id="u", run_id=f"r{number}")
+            assert [one.run_id for one in node.workflows.list()] == ["r3", "r2"]
+            assert node.workflows.store.count("r0") == 0
+
+    asyncio.run(main())
+
+
 def test_each_definition_is_checked_also_one_in_the_place_of_one_that_is_gone():
     async def main():
         async with Node(team()) as node:

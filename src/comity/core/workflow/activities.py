@@ -42,6 +42,9 @@ class Activities(Endings):
         variables = scope.variables
         if scope.errors and (error := scope.errors.pop(node.number, None)) is not None:
             variables["error"] = error
+        if node.is_single and not instruction:
+            self.start_call(scope, node)
+            return
         try:
             if node.works:
                 activity = Activity(scope, node, self.place_of(scope, node), {}, instruction=instruction)
@@ -73,6 +76,36 @@ class Activities(Endings):
             for activity in [one for one in scope.active if one.node is node]:
                 del scope.active[activity]
             self.settle_now(scope, node, _unmapped(node, error))
+
+    def start_call(self, scope: Scope, node: GraphNode) -> None:
+        """Activate a node that is one call, in one step, as most are."""
+        call = node.call
+        assert call is not None
+        spec = call.spec
+        try:
+            if call.agent is None and spec.message == "":
+                agent, message = spec.agent, ""
+                inputs = spec.input if call.input is None else call.input(scope.variables)
+            else:
+                agent, inputs, message = _rendered(call, scope.variables)
+        except (MappingError, EvaluationError) as error:
+            self.settle_now(scope, node, _unmapped(node, error))
+            return
+        if self.steps >= self.limits.steps_max:
+            self.too_many_steps()
+            return
+        self.steps += 1
+        self._numbers = number = self._numbers + 1
+        place = self.place_of(scope, node) if node.loops else scope.path + node.name
+        activity = Activity(scope, node, place, {number: _STEP})
+        scope.active[activity] = None
+        self.waits[number] = activity
+        self.open_steps += 1
+        self.commands.append(
+            history.Call(
+                number, place, node.name, agent, spec.capability, inputs, message, spec.objective, node.spec.timeout_ms
+            )
+        )
 
     def _start_work(self, activity: Activity) -> None:
         """Make the call of a node or an item, begin its sub-workflow, or aggregate again with the answer to a question."""

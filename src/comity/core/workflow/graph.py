@@ -51,6 +51,7 @@ class GraphNode(Struct, eq=False):
 
     number: int
     spec: Node
+    name: str = ""
     incoming: tuple[int, ...] = ()  # without those that close loops
     outgoing: tuple[int, ...] = ()
     loops: tuple[int, ...] = ()  # it is in, innermost first
@@ -74,7 +75,8 @@ class GraphNode(Struct, eq=False):
     joins_all: bool = True
     is_through: bool = False  # one edge leads on, and it is taken if the node did its work
     onward: GraphEdge | None = None  # that edge, where neither end is in a loop
-    is_straight: bool = False  # a call that one edge leads to and whose start asks nothing: no condition, no loop, no list
+    is_single: bool = False  # one call, no list of them
+    is_straight: bool = False  # such a call to which one edge leads and which has no condition of its own
 
 
 class Loop(Struct, eq=False):
@@ -96,7 +98,7 @@ class Graph(Struct, eq=False):
     edges: list[GraphEdge]
     loops: list[Loop]
     pending: list[int]  # incoming edges of each node
-    begins: tuple[GraphEdge, ...]  # the edges from `start`, where each is the only one to its node and always taken; else none
+    begins: tuple[GraphEdge, ...]  # the edges from `start`, if each is always taken and leads to a straight call; else none
     output: Render | None
     input_validator: Any
     output_validator: Any
@@ -126,7 +128,7 @@ def compile_program(definition: Definition, library: Mapping[str, Definition] | 
 def compile_graph(definition: Definition) -> Graph:
     """Compile one definition, which `check` has found sound."""
     numbers = {START: 0, **{name: place for place, name in enumerate(definition.nodes, 1)}, END: TO_END}
-    nodes = [GraphNode(0, Node(name=START, kind=Kind.SET))]
+    nodes = [GraphNode(0, Node(name=START, kind=Kind.SET), START)]
     nodes += [_node(number, node) for number, node in enumerate(definition.nodes.values(), 1)]
     specs = [*_from_start(definition), *definition.edges]
     edges = [
@@ -159,12 +161,11 @@ def compile_graph(definition: Definition) -> Graph:
     for node in nodes:
         if node.spec.join != "all" and len(node.incoming) > 1:
             node.region = _region(node.number, nodes, edges)
-        is_simple = node.is_call and node.when is None and node.spec.each is None and not node.loops
-        node.is_straight = is_simple and node.joins_all and len(node.incoming) == 1
+        node.is_straight = node.is_single and node.when is None and node.joins_all and len(node.incoming) == 1
         if node.is_through and not node.loops and (edge := edges[node.outgoing[0]]).target != TO_END:
             node.onward = None if nodes[edge.target].loops else edge
     begins = tuple(edges[number] for number in nodes[0].outgoing)
-    is_plain = all(one.mode == ALWAYS and one.target != TO_END and len(nodes[one.target].incoming) == 1 for one in begins)
+    is_plain = all(one.mode == ALWAYS and one.target != TO_END and nodes[one.target].is_straight for one in begins)
     return Graph(
         definition,
         nodes,
@@ -210,9 +211,10 @@ def _from_start(definition: Definition) -> list[Edge]:
 
 
 def _node(number: int, spec: Node) -> GraphNode:
-    node = GraphNode(number, spec)
+    node = GraphNode(number, spec, spec.name)
     node.works, node.is_call, node.is_silent = spec.kind in WORKS, spec.kind is Kind.CALL, spec.kind in _SILENT
     node.is_plain = not spec.has_output and spec.output_schema is None and spec.undo is None
+    node.is_single = node.is_call and spec.each is None
     node.joins_all = spec.join == "all"
     node.when = Expression(spec.when) if spec.when else None
     node.call = None if spec.call is None else _rendered(spec.call)

@@ -6,6 +6,7 @@ The same events give the same commands, so commands are never stored.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -73,13 +74,8 @@ class Migrated(Struct, frozen=True, tag="migrated", omit_defaults=True):
 
 Event = Started | Settled | Fired | Answered | Received | Cancelled | Migrated
 
-_encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Event).decode
-
-
-def encode_event(event: Event) -> bytes:
-    """Return an event as JSON."""
-    return _encode(event)
+encode_event: Callable[[Event], bytes] = msgspec.json.Encoder().encode  # as JSON
 
 
 def decode_event(raw: bytes) -> Event:

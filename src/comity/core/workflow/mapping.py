@@ -72,6 +72,10 @@ def compiled(value: Any) -> Render | None:
             if not any(parts.values()):
                 return None
             pairs = [(key, parts[key], one) for key, one in value.items()]
+            if len(pairs) == 1:
+                ((key, part, _),) = pairs
+                assert part is not None
+                return lambda variables: {key: part(variables)}
             return lambda variables: {key: one if part is None else part(variables) for key, part, one in pairs}
         case list() | tuple():
             renders = [(compiled(one), one) for one in value]

@@ -51,7 +51,8 @@ class Planner(Activities):
                 pass  # `fold` has taken the new program
             case _ as never:
                 assert_never(never)
-        self._drain()
+        if self.todo:
+            self._drain()
         return self.commands
 
     def _start(self, event: history.Started) -> None:
@@ -68,13 +69,16 @@ class Planner(Activities):
             self._begin_scope(self.root)
 
     def _begin_run(self, scope: Scope) -> None:
-        """Begin the nodes that `start` leads to: what settling `start` does where every edge of it is taken."""
+        """Make the calls that `start` leads to: what settling `start` does where there is nothing but calls to begin with."""
         scope.states[0] = _DONE
         scope.variables["response"] = response.success(scope.variables["input"])
         for edge in scope.graph.begins:
+            target = edge.target
             scope.edges[edge.number] = True
-            scope.pending[edge.target], scope.taken[edge.target] = 0, 1
-            self._begin(scope, edge.target)
+            scope.pending[target], scope.taken[target], scope.states[target] = 0, 1, _ACTIVE
+            self.start_call(scope, scope.graph.nodes[target])
+            if scope.ending is not None:
+                return
 
     def _begin_scope(self, scope: Scope) -> None:
         self.push(self._settle, scope, 0, response.success(scope.variables["input"]))
@@ -85,18 +89,21 @@ class Planner(Activities):
             self.settle_now(scope, node, found)
             return
         scope.states[node.number] = _DONE
-        scope.variables[node.spec.name] = scope.variables["response"] = found
+        scope.variables[node.name] = scope.variables["response"] = found
         self._remember(scope, node, found)
-        scope.edges[edge.number] = True
         target = edge.target
+        scope.edges[edge.number] = True
         scope.taken[target] += 1
         scope.pending[target] -= 1
         follower = scope.graph.nodes[target]
-        if follower.is_straight:
+        if follower.is_straight and not scope.errors:
             scope.states[target] = _ACTIVE
-            self.start_node(scope, follower)
-        elif scope.states[target] is _IDLE:
+            self.start_call(scope, follower)
+            return
+        if scope.states[target] is _IDLE:
             self._try(scope, target)
+        if not scope.queued and not scope.active:  # the last step led to a join that had fired
+            self._complete(scope)
 
     # --- one node after the other ---
 
@@ -110,10 +117,15 @@ class Planner(Activities):
                 self.limit_reached(f"one event led to more than {TURNS_MAX} nodes without a call or a wait")
             if scope.ending is None:
                 act(scope, *arguments)
-            if not scope.queued and not scope.active and scope.ending is None:
-                found = self.result_of(scope, None, None)
-                is_sound = found["status"] in response.OK
-                self.end_scope(scope, "completed" if is_sound else "failed", found, undoes=not is_sound)
+            if not scope.queued and not scope.active:
+                self._complete(scope)
+
+    def _complete(self, scope: Scope) -> None:
+        """End a scope in which nothing is left to be done."""
+        if scope.ending is None:
+            found = self.result_of(scope, None, None)
+            is_sound = found["status"] in response.OK
+            self.end_scope(scope, "completed" if is_sound else "failed", found, undoes=not is_sound)
 
     def _settle(self, scope: Scope, number: int, found: dict[str, Any]) -> None:
         """Note what a node gave and settle its edges."""

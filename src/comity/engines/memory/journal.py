@@ -308,9 +308,12 @@ class MemoryJournal:
             return
         if record.token and self._documents.get((Document.FENCE, record.address), (0, b""))[0] > record.token:
             return
-        held = self._documents.get((record.kind, record.key))
+        place = (record.kind, record.key)
+        held = self._documents.get(place)
         if held is None or record.version > held[0]:
-            self._documents[record.kind, record.key] = (record.version, record.data)
+            self._documents[place] = (record.version, record.data)
+            if record.kind is Document.RUN_EVENT and held is not None:  # a page that grows
+                return
             if record.kind in _LOOKED_FOR:
                 self._looked_for.setdefault(record.kind, set()).add(record.key)
             if record.kind is Document.RUN_EVENT or record.kind is Document.RUN_SIGNAL:
@@ -360,6 +363,8 @@ class MemoryJournal:
         while len(self._settled_ids) > SETTLED_KEPT_MAX or self._reply_bytes > MEMORY_REPLIES_BYTES_MAX:
             oldest = self._settled_ids.popleft()
             self._reply_bytes -= self._settled.pop(oldest).reply_bytes
+            if (Document.RUN, oldest) in self._documents:
+                self._forget_runs((oldest,))
             if oldest in self._asked:
                 for key in self._asked.pop(oldest):
                     del self._documents[Document.APPROVAL, key]

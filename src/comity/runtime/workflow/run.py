@@ -37,6 +37,7 @@ LINGER_MS: Final = 60_000  # a run that goes on sooner than this stays in memory
 READS_MAX: Final = 20  # how often a store that cannot be read is asked for the outcome of a step, and how long after each time
 READ_PAUSE_S: Final = 0.5
 _NOTHING: Final[dict[str, Any]] = {}
+_ENDS: Final = {one.value: one for one in Status}
 
 
 class Run:
@@ -144,7 +145,7 @@ class Run:
         if self._acks and (ack := self._acks.pop(id(event), None)) is not None and not ack.done():
             ack.set_result(None)
         commands = planner.apply(event)
-        if flows.watchers.is_watched:
+        if flows.watchers.readers:
             flows.watchers.tell(self.run_id, number, event, commands)
         return commands
 
@@ -177,14 +178,15 @@ class Run:
         """Do what the planner wants; return a call that is the only thing under way, for the run to wait for itself."""
         alone: history.Call | None = None
         for command in commands:
+            if type(command) is history.Call:  # as most are
+                if len(planner.waits) == 1 and not self._steps and not self._inbox:
+                    alone = command
+                elif len(self._steps) >= self._flows.step_limits.fan_out_max:
+                    self._queued.append(partial(self._start, command.step, partial(self._call, planner, command)))
+                else:
+                    self._start(command.step, partial(self._call, planner, command))
+                continue
             match command:
-                case history.Call():
-                    if len(planner.waits) == 1 and not self._steps and not self._inbox:
-                        alone = command
-                    elif len(self._steps) >= self._flows.step_limits.fan_out_max:
-                        self._queued.append(partial(self._start, command.step, partial(self._call, planner, command)))
-                    else:
-                        self._start(command.step, partial(self._call, planner, command))
                 case history.Aggregate():
                     self._start(command.step, partial(self._aggregate, planner, command))
                 case history.Timer():
@@ -193,8 +195,8 @@ class Run:
                     self._stop(command.step)
                 case history.Drop():
                     self._flows.timers.discard(self.run_id, command.number)
-                case history.Ask() | history.Listen() | history.Finish():
-                    pass  # the record of the run shows them
+                case _:
+                    pass  # the record of the run shows questions, events and the end
         return alone
 
     def _start(self, step: int, work: Callable[[], Awaitable[Reply]]) -> None:
@@ -216,10 +218,8 @@ class Run:
         self._wake()
 
     def _settled(self, step: int, reply: Reply) -> history.Settled:
-        usage = reply.usage
-        settled = history.Settled(
-            self._flows.now_ms(), step, response_of(reply), usage.prompt_tokens, usage.completion_tokens, usage.calls
-        )
+        usage, now_ms = reply.usage, self._flows.path.clock.now_ns() // 1_000_000
+        settled = history.Settled(now_ms, step, response_of(reply), usage.prompt_tokens, usage.completion_tokens, usage.calls)
         if reply.ok:
             self._answered[step] = reply.request_id
         return settled
@@ -329,7 +329,7 @@ class Run:
         waits = not self._steps and self._inline is None and not self._inbox
         finish = planner.finish
         error = _NOTHING if finish is None else finish.reply.get("error") or _NOTHING
-        status = (Status.WAITING if waits else Status.RUNNING) if finish is None else Status(finish.status)
+        status = (Status.WAITING if waits else Status.RUNNING) if finish is None else _ENDS[finish.status]
         return replace(
             self.record,
             status=status,

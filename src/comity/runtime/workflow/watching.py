@@ -48,17 +48,12 @@ class Watchers:
     """The readers of all runs of a node."""
 
     def __init__(self) -> None:
-        self._readers: dict[str, list[_Watcher]] = {}
+        self.readers: dict[str, list[_Watcher]] = {}  # by run
         self._places: dict[str, dict[int, tuple[str, str]]] = {}  # of watched runs: activation and node by number
-
-    @property
-    def is_watched(self) -> bool:
-        """Whether any run is."""
-        return bool(self._readers)
 
     def tell(self, run_id: str, number: int, event: Event, commands: Iterable[Command]) -> None:
         """Tell the readers of a run what happened and what follows."""
-        readers = self._readers.get(run_id)
+        readers = self.readers.get(run_id)
         if not readers:
             return
         told = shown(number, event, commands, self._places.setdefault(run_id, {}))
@@ -76,7 +71,7 @@ class Watchers:
             watcher.events.extend(shown(moment.number, moment.event, moment.commands, places))
         if not has_ended:
             self._places[run_id] = places
-            self._readers.setdefault(run_id, []).append(watcher)
+            self.readers.setdefault(run_id, []).append(watcher)
         try:
             while True:
                 while watcher.events:
@@ -86,16 +81,16 @@ class Watchers:
                 watcher.waiter = asyncio.get_running_loop().create_future()
                 await watcher.waiter
         finally:
-            readers = self._readers.get(run_id, [])
+            readers = self.readers.get(run_id, [])
             if watcher in readers:
                 readers.remove(watcher)
             if not readers:
-                self._readers.pop(run_id, None)
+                self.readers.pop(run_id, None)
                 self._places.pop(run_id, None)
 
     def close(self) -> None:
         """Let every reader go."""
-        for readers in self._readers.values():
+        for readers in self.readers.values():
             for one in readers:
                 one.is_over = True
                 one.wake()

@@ -207,7 +207,8 @@ class Workflows:
 
     async def run(self, workflow: str | Definition, input: Any = None, **options: Any) -> Reply:  # noqa: A002
         """Start a run and wait for its reply; `options` are as of `start`."""
-        await self._hold_address()
+        if not self.path.placement.is_held(self._address):
+            await self._hold_address()
         return await self.result(self._start(workflow, input, **options).run_id)  # durable after its start
 
     async def _hold_address(self) -> None:
