@@ -54,3 +54,13 @@ def test_labels_of_scripts_with_vowel_signs_are_read_whole():
 
 def test_a_list_of_numbers_in_order_is_no_card():
     assert redacted("rooms on this floor, 4411 4412 4413 4418") == "rooms on this floor, 4411 4412 4413 4418"
+
+
+def test_a_mistyped_number_is_hidden_under_a_label_that_means_nothing_else():
+    assert redacted("PESEL 44051401358") == "PESEL [[NATIONAL_ID_1_kqzmtwbf]]"
+    assert redacted("CPF: 529.982.247-24") == "CPF: [[TAX_ID_1_kqzmtwbf]]"
+
+
+@pytest.mark.parametrize("text", ["RUN 12345678-0", "ID number 8001015009080", "PESEL checks failed 44051401358"])
+def test_a_mistyped_number_stays_where_the_label_may_mean_something_else_or_stands_apart(text):
+    assert redacted(text) == text

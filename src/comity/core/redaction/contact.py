@@ -170,12 +170,16 @@ def _end_of_digit(value: str, wanted: int) -> int:
     return 0
 
 
+_GERMAN_MOBILE = re.compile("01[567]")
+
+
 def _accept_national(value: str) -> int:
     number = re.split(r"x|ext", value, maxsplit=1)[0]
     pairs = re.split(r"[ \u00a0.-]", value)
     if len(pairs) == 5 and pairs[-1] <= "70" and all(first < second for first, second in pairwise(pairs)):
         return 0  # drawn numbers, in order
-    return len(value) if 9 <= len(digits_of(number)) <= 11 else 0
+    digits_max = 12 if _GERMAN_MOBILE.match(number) else 11
+    return len(value) if 9 <= len(digits_of(number)) <= digits_max else 0
 
 
 def _accept_user_name(value: str) -> int:

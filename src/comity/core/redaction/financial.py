@@ -205,6 +205,7 @@ _CARD_WORDS = words(
     r"(?:credit|debit|payment|bank|charge)?\s?cards?(?:\s?(?:number|no|num|nr|pan|details))?",
     "pan",
     "cc",
+    "(?-i:CB)",
     r"cc\s?(?:number|num|no)",
     "visa",
     "mastercard",

@@ -223,6 +223,7 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
         priority=37,
         pattern=re.compile(
             rf"{BEFORE}(?:[0-9]{{2}}[ ]?[0-9]{{2}}[ ](?:номер[ ]|№[ ]?)?[0-9]{{6}}"
+            rf"|[0-9]{{2}}[ ](?:№[ ]?)?[0-9]{{7}}"
             rf"|[A-Z]{{2}}[ ][0-9]{{6,7}}|(?=[A-Z]{{0,3}}[0-9])[A-Z0-9]{{6,11}}){AFTER_DIGIT}",
             re.IGNORECASE,
         ),

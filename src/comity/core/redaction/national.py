@@ -14,7 +14,8 @@ from comity.core.redaction.shapes import AFTER, BEFORE, digits_of
 # The module of python-stdnum, and the words that name its number.
 _PERSONAL: Final = {
     "ar.dni": r"dni argentino|documento nacional",
-    "social": r"svnr|sv-?nummer|rvnr|rv-?nummer|sozialversicherungsnummer|versicherungsnummer|rentenversicherungsnummer",
+    "insured": r"svnr|sv-?nummer|rvnr|rv-?nummer|sozialversicherungsnummer|rentenversicherungsnummer",
+    "social": r"versicherungsnummer",
     "be.nn": r"rijksregisternummer|num[eé]ro national|registre national|insz|niss",
     "bg.egn": r"егн|egn",
     "ch.ssn": r"ahv(?:-?n(?:umme)?r)?|avs|oasi",
@@ -89,6 +90,7 @@ _TAX: Final = {
     "br.cnpj": r"cnpj",
     "ch.uid": r"mwst-?nr",
     "co.nit": r"nit",
+    "steuer": r"steuer[- ]?(?:id(?:entifikationsnummer|nr)?|identnummer)(?:-?nr)?",
     "de.idnr": (
         r"(?:steuerliche )?identifikationsnummer|steuer[- ]?(?:id(?:entifikationsnummer)?|identnummer|idnr)|idnr"
         r"|tin de|tax id germany"
@@ -198,6 +200,14 @@ def _is_uruguayan(value: str) -> bool:
     return -total % 10 == int(value[-1])
 
 
+def _is_insured(value: str) -> bool:
+    return re.fullmatch("[1-9][0-9]{9}|[0-9]{8}[A-Z][0-9]{3}", value) is not None
+
+
+def _is_steuer_id(value: str) -> bool:
+    return re.fullmatch("[1-9][0-9]{10}", value) is not None
+
+
 def _is_cedula(value: str) -> bool:
     return value.isdigit() and 6 <= len(value) <= 11
 
@@ -220,30 +230,57 @@ def _is_any_tax(value: str) -> bool:
 _OWN = {"tw": _is_taiwanese, "hk": _is_hong_kong, "sg": _is_singaporean, "ru.snils": _is_snils, "hu": _is_hungarian,
         "lv": _is_latvian, "medicare": _is_medicare, "health": _is_any, "social": _is_social, "nif": _is_nif, "any": _is_any,
     "any_tax": _is_any_tax, "cedula": _is_cedula,
-    "uy": _is_uruguayan}  # fmt: skip
+    "uy": _is_uruguayan, "steuer": _is_steuer_id, "insured": _is_insured}  # fmt: skip
 
 
 # Numbers without a check digit, and those of firms, count right behind their label alone.
 _WITHOUT_CHECKSUM = frozenset(
     re.findall(
         r"\S+",
-        "health any any_tax cedula lv uy id.nik my.nric pk.cnic in_.pan mx.rfc jp.in_ eu.vat br.cnpj au.abn it.iva"
+        "health any any_tax cedula steuer insured lv uy id.nik my.nric pk.cnic in_.pan mx.rfc jp.in_ eu.vat br.cnpj au.abn it.iva"
         " pl.nip ch.uid co.nit",
     )
 )
 
 
+# Labels that mean one number, and its form: a mistyped check digit makes it no less a person's.
+_FORMS: Final = {
+    module: re.compile(form)
+    for module, form in {
+        "ar.cuit": "2[0347][0-9]{9}", "be.nn": "[0-9]{11}", "bg.egn": "[0-9]{10}", "br.cpf": "[0-9]{11}",
+        "ch.ssn": "756[0-9]{10}", "cn.ric": "[1-9][0-9]{16}[0-9X]", "cz.rc": "[0-9]{9,10}", "dk.cpr": "[0-3][0-9]{9}",
+        "ee.ik": "[1-6][0-9]{10}", "es.dni": "[0-9]{8}[A-Z]", "es.nie": "[XYZ][0-9]{7}[A-Z]",
+        "fi.hetu": "[0-9]{6}[A+]?[0-9]{3}[0-9A-Y]",
+        "fr.nir": "[12][0-9]{12}(?:[0-9]{2})?", "gr.amka": "[0-3][0-9]{10}", "hr.oib": "[0-9]{11}", "il.idnr": "[0-9]{9}",
+        "in_.aadhaar": "[2-9][0-9]{11}", "it.codicefiscale": "[A-Z]{6}[0-9]{2}[A-EHLMPRST][0-9]{2}[A-Z][0-9]{3}[A-Z]",
+        "jp.in_": "[0-9]{12}", "kr.rrn": "[0-9]{13}", "lt.asmens": "[3-6][0-9]{10}", "nl.bsn": "[0-9]{9}",
+        "no.fodselsnummer": "[0-9]{11}", "pl.pesel": "[0-9]{11}", "ro.cnp": "[1-9][0-9]{12}", "ru.inn": "[0-9]{12}",
+        "ru.snils": "[0-9]{11}", "se.personnummer": "(?:[12][0-9])?[0-9]{2}[01][0-9][0-3][0-9][0-9]{4}",
+        "sg": "[STFGM][0-9]{7}[A-Z]",
+        "si.emso": "[0-9]{13}", "th.pin": "[1-8][0-9]{12}", "tr.tckimlik": "[1-9][0-9]{10}", "tw": "[A-Z][12][0-9]{8}",
+    }.items()
+}  # fmt: skip
+
+
 def _rule(module: str, label: str) -> Rule:
+    own, form = _OWN.get(module), _FORMS.get(module)
+
     @lru_cache(maxsize=1024)
-    def is_valid(value: str) -> bool:
-        compact = re.sub(r"[ \u00a0./-]", "", value).upper()
+    def has_check_digit(value: str) -> bool:
+        compact = _compact(value)
         if len(digits_of(compact)) < 4:
             return False
-        own = _OWN.get(module)
         return own(compact) if own is not None else _is_standard(module, value) or _is_standard(module, compact)
 
-    has_checksum = module not in _WITHOUT_CHECKSUM
-    return Rule(label.replace("nummer", _NUMMER), is_valid, is_valid_apart=is_valid if has_checksum else None)
+    def is_valid(value: str) -> bool:
+        return has_check_digit(value) or (form is not None and form.fullmatch(_compact(value)) is not None)
+
+    apart = has_check_digit if module not in _WITHOUT_CHECKSUM else None
+    return Rule(label.replace("nummer", _NUMMER), is_valid, is_valid_apart=apart)
+
+
+def _compact(value: str) -> str:
+    return re.sub(r"[ \u00a0./-]", "", value).upper()
 
 
 def _is_standard(module: str, value: str) -> bool:

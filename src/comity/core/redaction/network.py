@@ -40,7 +40,9 @@ def _accept_ipv4_named(value: str) -> int:
 def _is_version_like(value: str) -> bool:
     """Four small numbers are a version more often than an address; private networks begin with ten."""
     parts = [int(part) for part in value.split(".")]
-    return (parts[0] != 10 and max(parts) < 20) or (parts[0] < 10 and max(parts) < 100)
+    if parts[0] < 10:
+        return max(parts) < 100 or max(parts[1], parts[3]) < 20
+    return parts[0] != 10 and max(parts) < 20
 
 
 def _accept_ipv6(value: str) -> int:
@@ -133,7 +135,21 @@ NETWORK: tuple[PatternDetector, ...] = (
         need=Need.CONTEXT,
         is_number=True,
         not_near=_VERSION,
-        context=words(r"ip(?:v4)?(?:\s?addr(?:ess)?(?:es)?)?s?", "host", "client", "remote", "login from", "connected from"),
+        context=words(
+            r"ip(?:v4)?(?:\s?addr(?:ess)?(?:es)?)?s?",
+            "host",
+            "client",
+            "remote",
+            "peer",
+            "src",
+            "dst",
+            "source",
+            "addr",
+            "visitor",
+            "attacker",
+            "login from",
+            "connected from",
+        ),
         not_after=re.compile(r"[0-9][-./]$"),
     ),
 )

@@ -39,6 +39,12 @@ _WEAK = (
     r"|(?:mi|mon|il mio) n[uú]m[eé]ro|m[oó]j numer|мой номер"
     r"|dzwo[nń](?:i[cć])?|durchwahl|ligue(?: para)?|llame al|anrufen|rufen(?: sie)?|appelez|llama|chiama(?:mi)?|bel"
 )
+_REACH = (
+    r"للتواصل|اتصل|التواصل|संपर्क(?: नंबर)?|liên hệ|hubungi|contatt[io]|contactos?|contatos?|контакт(?:ы)?"
+    r"|связь|звонить|звоните|дзвоніть"
+    r"|επικοινωνία|καλέστε|iletişim|ara(?:yın)?|联系|聯繫|聯絡|連絡"
+    r"|연락|ติดต่อ|kapcsolat|yhteys(?:tiedot)?|kontakta|volejte|volat|sunați|hívja|pozovite"
+)
 _CONTENT = "text(?:ing|ed)?|message"  # "text: …" and `{"text": …}` hold any text
 _AT = (
     r"(?:(?:call|text|ring|dial|reach|reached|contact|message|phone|erreichbar|available|reachable)(?:ing|ed"
@@ -137,8 +143,9 @@ PHONES = LabelledDetector(
     pattern=_PHONE,
     rules=[Rule(_AT, _is_reached), Rule(PHONE, _is_plausible, is_valid_apart=_is_grouped),
            Rule(_STRONG, _is_plausible, is_valid_apart=_is_grouped),
-           Rule(_WEAK, _is_phone, re.compile(r"[ ]of[ ]")), Rule(_CONTENT, _is_phone, with_colon=False)],
-    hint_labels=f"{_LABELS_OF_HINT}|{PHONE}|zadzwo[a-zń]+",
+           Rule(_WEAK, _is_phone, re.compile(r"[ ]of[ ]")), Rule(_CONTENT, _is_phone, with_colon=False),
+           Rule(_REACH, _is_phone)],
+    hint_labels=f"{_LABELS_OF_HINT}|{PHONE}|{_REACH}|zadzwo[a-zń]+",
     hint_value=r"[0-9](?:[ \u00a0\u202f./()\-\u2010-\u2013·•_]{0,3}[0-9]){6}",
     not_followed=_COUNTED,
     trailing=re.compile(
