@@ -53,6 +53,7 @@ from comity.engines.sqlite.files import StoreFiles, database_files
 from comity.engines.sqlite.handoffs import SqliteHandoffs
 from comity.engines.sqlite.liveness import Members
 from comity.engines.sqlite.tables import BUSY_TIMEOUT_MS, SCHEMA_VERSION, connect, read_call
+from comity.engines.sqlite.turns import Turns
 from comity.errors import UnavailableError
 from comity.ports import Then
 
@@ -106,7 +107,7 @@ class SqliteJournal:
         self._reported_at = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._pruner: Pruner | None = None  # used only by `prune`
-        self._turn = threading.Lock()  # of writing: the writer's, or a sweep's
+        self._turns = Turns(lambda: not self.members.is_alone)  # of writing: the writer's, or a sweep's
 
     def _lost(self, error: OSError) -> UnavailableError:
         """Accept nothing more: a file of the store, or its folder, is gone or not to be seen any more."""
@@ -143,6 +144,8 @@ class SqliteJournal:
                 presence.clear(self.path)
                 writer.execute("COMMIT")
                 self._files = StoreFiles(*database_files(self.path), self.members.path)
+                self._turns.open(database_files(self.path)[1])
+                undo.callback(self._turns.close)
             except (sqlite3.Error, OSError) as error:
                 raise _unavailable(f"cannot open the store {self.path}: {error}") from error
             undo.pop_all()
@@ -178,6 +181,7 @@ class SqliteJournal:
         finally:
             self._thread.join()
             self._thread = None
+            self._turns.close()
             # In this order: who closes last copies the log into the file, if it may write; a closed store is one file.
             self._reader.close()
             self._files.close(self._writer, self.path)
@@ -297,7 +301,7 @@ class SqliteJournal:
 
     def _commit(self, connection: sqlite3.Connection, records: list[tables.Written], own: set[str]) -> UnavailableError | None:
         try:
-            with self._turn, self.handoffs.sync_as_needed(connection, records):
+            with self._turns, self.handoffs.sync_as_needed(connection, records):
                 rings = tables.write_batch(
                     connection, records, self.node_id, self._check_files, self.handoffs.perform, self.names
                 )
@@ -441,7 +445,7 @@ class SqliteJournal:
             if self._pruner is None:
                 from comity.engines.sqlite.retention import Pruner  # noqa: PLC0415  few nodes remove anything
 
-                self._pruner = Pruner(audit_key(self.path), turn=self._turn)
+                self._pruner = Pruner(audit_key(self.path), turn=self._turns)
             for pruned in self._pruner.sweep(connection, retention, now_ms):
                 yield pruned
                 self._files.check()  # before the next slice

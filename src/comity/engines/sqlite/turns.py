@@ -1,0 +1,60 @@
+"""Whose turn it is to write: the threads of a process, and the processes on a store, come one after the other.
+
+SQLite has one writer at a time by itself, but lets the loser of a race sleep, longer each time, for up to 100 ms. Here the
+kernel wakes the next one at once. The lock is for speed alone: a program that does not take it is kept out by SQLite.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from weakref import WeakSet
+
+
+class Turns:
+    """The turns of one process at a store. Processes wait for each other where `is_shared` says that there are several."""
+
+    def __init__(self, is_shared: Callable[[], bool]) -> None:
+        self._is_shared = is_shared
+        self._thread = threading.Lock()
+        self._file = -1
+        self._has_file = False  # locked, for the turn that was taken
+        _open.add(self)
+
+    def open(self, log: Path) -> None:
+        """Wait on the write-ahead log from now on: all processes have it, and SQLite takes no lock on it."""
+        self._file = os.open(log, os.O_RDONLY)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def __enter__(self) -> None:
+        self._thread.acquire()
+        if self._is_shared() and self._file >= 0:
+            fcntl.flock(self._file, fcntl.LOCK_EX)
+            self._has_file = True
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._has_file:
+            self._has_file = False
+            fcntl.flock(self._file, fcntl.LOCK_UN)
+        self._thread.release()
+
+
+_open: WeakSet[Turns] = WeakSet()
+
+
+def _let_go() -> None:
+    for turns in _open:
+        turns.close()
+
+
+# A forked child would keep its parent's turn after the parent's death.
+os.register_at_fork(after_in_child=_let_go)
