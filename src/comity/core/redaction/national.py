@@ -237,8 +237,8 @@ _OWN = {"tw": _is_taiwanese, "hk": _is_hong_kong, "sg": _is_singaporean, "ru.sni
 _WITHOUT_CHECKSUM = frozenset(
     re.findall(
         r"\S+",
-        "health any any_tax cedula steuer insured lv uy id.nik my.nric pk.cnic in_.pan mx.rfc jp.in_ eu.vat br.cnpj au.abn it.iva"
-        " pl.nip ch.uid co.nit",
+        "health any any_tax cedula steuer insured lv uy id.nik my.nric pk.cnic in_.pan mx.rfc jp.in_ eu.vat br.cnpj"
+        " au.abn it.iva pl.nip ch.uid co.nit",
     )
 )
 
