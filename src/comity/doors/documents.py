@@ -23,7 +23,7 @@ from comity.core.call.machine import State
 from comity.core.call.outside import Outside, agent_of
 from comity.core.call.token import Claims, verify
 from comity.core.envelope.envelope import Error, Reply, Request, is_id
-from comity.core.envelope.request_id import chosen_id_problem
+from comity.core.envelope.request_id import as_refused, chosen_id_problem
 from comity.core.model.tokens import estimate
 from comity.core.tracing.trace_context import TraceContext
 from comity.dialects import Dialect, contextcore, dialect_of
@@ -320,7 +320,7 @@ async def _refuse(path: CallPath, claimed: Request, identity: Identity, refusal:
     """Refuse under the true identity: what was forged must not stand in the audit as a fact."""
     now_ms = path.now_ms()
     # As with every id that callers choose: an id in a node's own form may belong to another call, and is not repeated as it is.
-    request_id = ascii(claimed.request_id)[:64] if chosen_id_problem(claimed.request_id) else claimed.request_id
+    request_id = as_refused(claimed.request_id) if chosen_id_problem(claimed.request_id) else claimed.request_id
     trace_id = path.ids.new_request(now_ms)[1] if remote is None else remote.trace_id
     true = replace(
         claimed,

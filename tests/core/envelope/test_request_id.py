@@ -33,5 +33,11 @@ def test_what_cannot_name_anything_cannot_be_chosen(chosen: object) -> None:
     assert "printable" in chosen_id_problem(chosen)
 
 
+@pytest.mark.parametrize("chosen", ["+4915112345678", "+49 (151) 123-456-78"])
+def test_a_phone_number_cannot_be_chosen_and_an_order_number_can(chosen: str) -> None:
+    assert "phone number" in chosen_id_problem(chosen)
+    assert chosen_id_problem(chosen.lstrip("+")) == ""
+
+
 def test_nobody_can_name_the_session_that_hides_what_a_receiver_says() -> None:
     assert not is_id(result_session("job"))

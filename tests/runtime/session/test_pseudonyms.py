@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 
+import pytest
+
 from comity import Agent, Node
 
 PHONE, MAIL = "+4915112345678", "ann@example.com"
@@ -42,3 +44,20 @@ async def test_a_node_without_a_store_has_a_key_of_its_own(make_node):
             await node.call("A", "OK", user_id=PHONE)
             seen |= {row.user_id for row in node.audit.rows()}
     assert len(seen) == 2
+
+
+@pytest.mark.parametrize("chosen", [PHONE, MAIL])
+async def test_a_person_is_no_id_of_a_call_and_the_refusal_does_not_repeat_them(make_node, chosen):
+    """Ids of calls stand in the audit as they were chosen, and stay when a person is erased."""
+    async with make_node([agent]) as node:
+        document = {"source_agent": "B", "target_agent": "A", "capability_code": "OK", "request_id": chosen, "inputs_json": {}}
+        replies = [
+            await node.call("A", "OK", user_id="u", request_id=chosen),
+            await node.start_call("A", "OK", user_id="u", request_id=chosen).reply(),
+        ]
+        answered = await node.receive(document, dialect="kdap", user_id="u")
+        rows = node.audit.rows()
+    assert [reply.error.code for reply in replies] == ["IDENTITY_INVALID"] * 2
+    assert answered["status"] == "ERROR"
+    assert [(row.kind, row.request_id) for row in rows] == [("refused", "(personal)")] * 3
+    assert chosen not in repr((replies, rows))

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 from msgspec.structs import replace
 
 from comity.core.envelope.envelope import Request, is_id
 
+# The audit outlives the erasure of a person, and has ids of calls as they were chosen. Other numbers are those of orders.
+_PHONE: Final = re.compile(r"\+[0-9][0-9 ()/-]{6,}")
+_SHOWN_CHARS: Final = 64
 _CHOSEN: Final = ".@"  # before an id that an agent chose below a call; a node numbers its own from `.1`
 
 
@@ -21,7 +25,20 @@ def chosen_id_problem(value: Any) -> str:
         return "must be printable text that is not empty"
     if "." in value or "#" in value:
         return "must not contain . or #, which number what is below a call: write - or _ instead"
+    if _PHONE.fullmatch(value):
+        return "must not be a phone number, since it stands in the audit as it is"
     return ""
+
+
+def as_refused(value: Any) -> str:
+    """Return an id that no caller may choose as a refusal and its audit row name it: quoted, for it may be another call's.
+
+    An address and a phone number are not repeated.
+    """
+    if not issubclass(type(value), str):
+        return f"({type(value).__name__})"
+    text = str.__str__(value)
+    return "(personal)" if "@" in text or _PHONE.fullmatch(text.strip()) else ascii(text)[:_SHOWN_CHARS]
 
 
 def below(above: str, chosen: str) -> str:

@@ -23,7 +23,7 @@ from comity.core.document.payload import unpack
 from comity.core.document.schema import Checked, SchemaError
 from comity.core.document.slices import Sliced
 from comity.core.envelope.envelope import Error, ExpectedOutput, Reply, Request, Status, Usage
-from comity.core.envelope.request_id import as_asked, chosen_id_problem
+from comity.core.envelope.request_id import as_asked, as_refused, chosen_id_problem
 from comity.core.journal.records import Accepted, Resumed, is_same
 from comity.core.redaction import restore_value
 from comity.core.session.session import EXPIRED_MS, is_first
@@ -35,7 +35,7 @@ from comity.ports.observer import Observer
 from comity.runtime.agent.activations import Activations, Lane
 from comity.runtime.call import events
 from comity.runtime.call.call import Call
-from comity.runtime.call.draft import Arrival, Draft, Identity, Reader, quoted
+from comity.runtime.call.draft import Arrival, Draft, Identity, Reader
 from comity.runtime.call.environment import Environment
 from comity.runtime.call.journaled import Steps
 from comity.runtime.call.long_request import LongRequests
@@ -165,7 +165,7 @@ class CallPath(Replies):
             arrival = self._reader.read(draft, identity, None, new_id, now_ms, trace_id)
             return arrival if remote is None else standing.placed(arrival, remote, self.ids)
         if chosen_id_problem(request_id):
-            return self._reader.read(draft, identity, None, quoted(request_id)[:64], now_ms)  # quoted: it may be another's
+            return self._reader.read(draft, identity, None, as_refused(request_id), now_ms)
         return self.arrive(draft, identity, request_id, now_ms, remote)
 
     def _open_named(

@@ -23,7 +23,7 @@ from comity.core.call.guardrail import Guardrail, unsaid
 from comity.core.call.limits import SETTLED_KEPT_MAX
 from comity.core.document.slices import Sliced
 from comity.core.envelope.envelope import ExpectedOutput, Reply, Request
-from comity.core.envelope.request_id import chosen_id_problem
+from comity.core.envelope.request_id import as_refused, chosen_id_problem
 from comity.core.handoff.checks import check_id
 from comity.core.handoff.holder import holder_name
 from comity.core.handoff.machine import (
@@ -44,7 +44,7 @@ from comity.ports import Clock, Ids, Journal
 from comity.ports import Handoffs as Queue
 from comity.runtime.agent.activations import Lane
 from comity.runtime.call.call import Call
-from comity.runtime.call.draft import Draft, Identity, Reader, quoted
+from comity.runtime.call.draft import Draft, Identity, Reader
 from comity.runtime.call.path import CallPath
 from comity.runtime.call.replay import reused
 from comity.runtime.handoff.content import Content
@@ -163,7 +163,7 @@ class Handoffs:
         now_ms = now_ns // 1_000_000
         new_id, trace_id = self._ids.new_request(now_ms)
         problem = "" if request_id is None else chosen_id_problem(request_id)
-        handoff_id = quoted(request_id)[:64] if problem else request_id or new_id
+        handoff_id = as_refused(request_id) if problem else request_id or new_id
         arrival = self.reader.read(draft, identity, None, handoff_id, now_ms, trace_id)
         if remote is not None:
             arrival = placed(arrival, remote, self._ids)
