@@ -77,6 +77,17 @@ def test_what_an_answer_without_words_hides_is_in_the_store_as_soon_as_the_answe
     asyncio.run(main())
 
 
+def test_a_refusal_is_in_the_store_before_it_is_told(tmp_path):
+    async def main() -> None:
+        async with Node([Agent("A")], store=tmp_path / "s.db", lag_ms=None) as node:
+            reply = await node.call("A", "NONE", user_id="u")
+            with contextlib.closing(sqlite3.connect(tmp_path / "s.db")) as store:
+                (rows,) = store.execute("SELECT count(*) FROM audit").fetchone()
+        assert (reply.status, rows) == (Status.REFUSED, 1)
+
+    asyncio.run(main())
+
+
 async def test_a_call_that_has_ended_is_not_kept_until_its_deadline(make_node):
     agent = Agent("A")
 
