@@ -12,6 +12,7 @@ import pytest
 from pydantic import Field
 
 from comity import Agent, Background, Context, Node, Reply, Status, Tool
+from comity.core.agent.declaration import DeclarationError
 from comity.core.agent.tool import Risk
 from comity.core.document.payload import Problem
 from comity.core.envelope.envelope import Artifact, Error, Reference
@@ -124,6 +125,15 @@ async def test_inputs_that_no_longer_fit_once_hidden_are_refused_with_what_to_do
     assert refused.error.code == "INPUT_VALIDATION_FAILED"
     assert "granted" in refused.error.message
     assert passed.data == EMAIL
+
+
+@pytest.mark.parametrize("argument", ["grants", "approvers"])
+@pytest.mark.parametrize("wrong", [["EMAIL"], "EMAIL", 5, {"A": "EMAIL"}, {"A": 5}, {"A": None}, {5: ["EMAIL"]}])
+def test_what_may_be_seen_in_clear_is_a_mapping_of_names_to_types(argument, wrong):
+    with pytest.raises(DeclarationError, match=f"{argument} must"):
+        Privacy(**{argument: wrong})
+    assert Privacy(grants={"A": ["EMAIL"]}, approvers={"ann": ()}).grants == {"A": frozenset({"EMAIL"})}
+    assert Privacy().grants == Privacy().approvers == {}
 
 
 def test_nothing_personal_stands_in_the_store_and_it_comes_back_after_a_restart(tmp_path):
