@@ -3,37 +3,38 @@
 from __future__ import annotations
 
 import re
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 
 import pytest
 
+import comity.dialects
 from comity.core.envelope.envelope import Priority, Status
-from comity.dialects import DIALECTS, call_agent, contextcore, delegation, kdap, kdap_routing, sacp
+from comity.dialects import DIALECTS, call_agent, contextcore, delegation, kdap, sacp
+from comity.dialects.reading.form import Form
 
 PAGE = (Path(__file__).parents[2] / "docs" / "dialects.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^## (\w+)\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL))
-FORMS = {
-    "kdap": (kdap.RequestForm, kdap.ResponseForm, kdap_routing.HandoffForm, kdap_routing.IntentForm, kdap_routing.TargetForm),
-    "delegation": (
-        delegation.RequestForm,
-        delegation.ConstraintsForm,
-        delegation.HandoffDataForm,
-        delegation.ReferenceForm,
-        delegation.ResponseForm,
-        delegation.ArtifactForm,
-        delegation.SourceForm,
-        delegation.TokenUsageForm,
-    ),
-    "call_agent": (call_agent.RequestForm, call_agent.CallContextForm, call_agent.ReplyForm),
-    "contextcore": (contextcore.RequestForm, contextcore.ExpectedOutputForm, contextcore.ReplyForm),
-    "sacp": (sacp.ReplyForm,),
-}
+MODULES = [import_module(f"comity.dialects.{one.name}") for one in iter_modules(comity.dialects.__path__)]
+
+
+def forms_of(name: str) -> list[type]:
+    """Return the forms of a dialect's documents: those in its module, and in the modules whose names begin with its own."""
+    own = [
+        module for module in MODULES if module.__name__.rpartition(".")[2].split("_")[: len(name.split("_"))] == name.split("_")
+    ]
+    return [one for module in own for one in vars(module).values() if isinstance(one, type) and is_form(one, module.__name__)]
+
+
+def is_form(one: type, module: str) -> bool:
+    return issubclass(one, Form) and one.__module__ == module
 
 
 @pytest.mark.parametrize("name", DIALECTS)
 def test_every_field_of_a_dialect_is_on_the_page(name):
     named = {part for word in re.findall(r"`([\w.]+)`", SECTIONS[name]) for part in word.split(".")}
-    assert {field for form in FORMS[name] for field in form.__struct_fields__} <= named
+    assert {field for form in forms_of(name) for field in form.__struct_fields__} <= named
 
 
 @pytest.mark.parametrize(
