@@ -257,15 +257,9 @@ class Hosting:
 
         Where its `is_aside` is true it is used in another thread than the event loop's, one at a time.
         """
-        from comity.engines.memory.journal import MemoryJournal  # noqa: PLC0415  few programs list anything
-        from comity.engines.memory.reader import MemoryReader  # noqa: PLC0415
-        from comity.engines.sqlite.reader import StoreReader  # noqa: PLC0415
-
-        if isinstance(self._journal, MemoryJournal):
-            return MemoryReader(self._journal)
-        if self._store is None:
+        if not hasattr(self._engine, "open_reader"):  # of another package, written before engines had readers
             raise UnavailableError("this node's store cannot be listed", code="STORE_UNAVAILABLE", retryable=False)
-        return StoreReader(Path(self._store))
+        return self._engine.open_reader()
 
     @property
     def audit(self) -> Audit:

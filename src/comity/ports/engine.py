@@ -8,6 +8,7 @@ from typing import Protocol
 
 from comity.ports.cluster import Leases, Transport
 from comity.ports.journal import Journal
+from comity.ports.reader import Reader
 
 
 class Engine(Protocol):
@@ -41,6 +42,10 @@ class Engine(Protocol):
     @property
     def is_alone(self) -> bool:
         """Whether this node needs no leases: no other works on the same store."""
+        ...
+
+    def open_reader(self) -> Reader:
+        """Return a new view of what people look at. Raises `UnavailableError` where the store cannot be listed."""
         ...
 
     async def open(self) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 from comity.engines.clock import SystemClock
 from comity.engines.memory.cluster import LeaseService, MemoryLeases, MemoryNetwork, SharedJournal
 from comity.engines.memory.journal import MemoryJournal
-from comity.ports import Clock, Journal, Leases, Transport
+from comity.errors import UnavailableError
+from comity.ports import Clock, Journal, Leases, Reader, Transport
 
 
 class JournalEngine:
@@ -20,6 +21,14 @@ class JournalEngine:
         self.is_alone = leases is None or transport is None
         self.leases = leases or MemoryLeases(LeaseService(SystemClock()), journal)
         self.transport = transport or MemoryNetwork().transport()
+
+    def open_reader(self) -> Reader:
+        """Return a view of what is in memory. Raises `UnavailableError` for a journal of another kind."""
+        from comity.engines.memory.reader import MemoryReader  # noqa: PLC0415  few programs list anything
+
+        if isinstance(self.journal, MemoryJournal):
+            return MemoryReader(self.journal)
+        raise UnavailableError("this node's store cannot be listed", code="STORE_UNAVAILABLE", retryable=False)
 
     async def open(self) -> None:
         """Open the journal."""

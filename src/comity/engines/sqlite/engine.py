@@ -17,6 +17,7 @@ from comity.engines.sqlite.journal import SqliteJournal
 from comity.engines.sqlite.leases import StoreLeases
 from comity.engines.sqlite.transport import SocketTransport
 from comity.errors import UnavailableError
+from comity.ports import Reader
 
 log = logging.getLogger("comity")
 
@@ -45,6 +46,12 @@ class SqliteEngine:
     def is_alone(self) -> bool:
         """Whether no other process works on the store, so that no leases are needed."""
         return self.journal.members.is_alone
+
+    def open_reader(self) -> Reader:
+        """Return a view of the file, on a connection of its own."""
+        from comity.engines.sqlite.reader import StoreReader  # noqa: PLC0415  few programs list anything
+
+        return StoreReader(self.journal.path)
 
     async def open(self) -> None:
         """Open the store and enter among the processes that have it open."""
