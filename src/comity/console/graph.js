@@ -162,6 +162,6 @@ export function Graph({ nodes, edges, size = { width: 168, height: 64 }, box, li
   return html`<svg class="graph" role="group" aria-label=${label} style=${{ width: `${w}px`, minWidth: `${Math.round(w * 0.78)}px` }} viewBox=${`-16 -22 ${w} ${h}`}>
     <defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerUnits="userSpaceOnUse" markerWidth="9" markerHeight="9" orient="auto-start-reverse"><path d="M0 0 8 4 0 8z" class="tip" /></marker></defs>
     ${shown.map(({ edge, drawn, key }) => html`<g key=${key} class=${`edge ${drawn.class || ''}`}><path d=${curve(edge.points)} style=${{ strokeWidth: drawn.width || 1.5 }} marker-end="url(#tip)"><title>${drawn.title || ''}</title></path></g>`)}
-    ${shown.map(({ edge, drawn, key }) => drawn.label && html`<g key=${`${key} label`} class=${`edge ${drawn.class || ''}`}><text x=${middle(edge).x} y=${middle(edge).y + (edge.back ? 16 : 4)} text-anchor="middle">${drawn.label}</text></g>`)}
+    ${shown.map(({ edge, drawn, key }) => drawn.label && html`<g key=${`${key} label`} class=${`edge ${drawn.class || ''}`}><rect class="under" x=${middle(edge).x - drawn.label.length * 3 - 4} y=${middle(edge).y + (edge.back ? 5 : -7)} width=${drawn.label.length * 6 + 8} height="15" rx="3" /><text x=${middle(edge).x} y=${middle(edge).y + (edge.back ? 16 : 4)} text-anchor="middle">${drawn.label}</text></g>`)}
     ${nodes.map((node) => html`<g key=${node.id} transform=${`translate(${found.nodes.get(node.id).x} ${found.nodes.get(node.id).y})`}>${box(node)}</g>`)}</svg>`;
 }

@@ -37,6 +37,7 @@ class Acts(NamedTuple):
 
 def run(args: argparse.Namespace, out: Output) -> Exit:
     """Run the demo."""
+    app.record_content()
     begin = time.perf_counter()
     acts = asyncio.run(_perform(args, out))
     seconds = time.perf_counter() - begin

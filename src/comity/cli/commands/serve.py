@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from comity.server.settings import Settings
 
 DEMO: Final = "comity.demo:agents"
-CAPTURE_CONTENT: Final = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 _FLAGS: Final = (
     "host", "port", "public_hosts", "allow_origins", "certfile", "keyfile", "insecure_http", "drain_s", "log_requests",
 )  # fmt: skip
@@ -68,8 +67,8 @@ def run(args: argparse.Namespace, out: Output) -> Exit:
     flags = {name: getattr(args, name) for name in _FLAGS}
     settings = read_settings(Path(args.config) if args.config else None, **flags)
     args.app = args.served or args.app or DEMO
-    if args.app == DEMO:  # what its agents say is made up: the console shows it, also once a call has ended
-        os.environ.setdefault(CAPTURE_CONTENT, "true")
+    if args.app == DEMO:
+        app.record_content()
     node = _node(args)
     if args.check:
         return _check(args, settings, node, out)

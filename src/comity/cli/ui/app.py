@@ -15,6 +15,11 @@ from comity.engines.clock import SystemIds
 from comity.engines.sqlite.engine import SqliteEngine
 
 
+def record_content() -> None:
+    """Have the spans of the demo's agents hold what was said, unless the environment decides: it is made up."""
+    os.environ.setdefault("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true")
+
+
 def load(args: argparse.Namespace) -> Node:
     """Return a node, not running, with the agents that --app names."""
     if not args.app:

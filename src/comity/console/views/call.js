@@ -13,7 +13,7 @@ import { reveal } from '../reveal.js';
 import { askedOf, spanOf, wholeCall } from '../asked.js';
 import { Compare } from '../compare.js';
 import { AuditTable } from '../audit_rows.js';
-import { Command, Empty, Failure, Hop, Id, Loaded, Loading, Notice, Status, Tabs, When, act, confirm, copy, useLoad, words } from '../ui.js';
+import { Bar, Command, Empty, Failure, Hop, Id, Loaded, Loading, Notice, Status, Tabs, When, act, confirm, copy, useLoad, words } from '../ui.js';
 import { Icon } from '../icons.js';
 import { absolute, clock, count, duration, now, number, toMs } from '../format.js';
 
@@ -32,7 +32,7 @@ export function View() {
     return () => clearInterval(timer);
   }, [isLive]);
   if (!id) return html`<${Empty} icon="calls" title="No call is open"><a class="button" href="#/calls">Show calls</a></${Empty}>`;
-  return html`<div class="view"><${Loaded} state=${tree} what="Reading the call">${(data) => html`<${Tree} id=${id} tree=${data} params=${params} reload=${() => tree.reload(true)} />`}</${Loaded}></div>`;
+  return html`<div class="view">${!tree.data && html`<${Bar} title="Call"><${Id} id=${id} /><span class="spacer"></span><a class="button" href="#/calls">All calls</a></${Bar}>`}<${Loaded} state=${tree} what="Reading the call">${(data) => html`<${Tree} id=${id} tree=${data} params=${params} reload=${() => tree.reload(true)} />`}</${Loaded}></div>`;
 }
 
 /** Return the rows with what was left of depth and calls when each began, and when it waited for a person. */

@@ -191,7 +191,7 @@ function Times({ params, onRange }) {
     const timer = setInterval(read, 15_000);
     return () => { isOver = true; clearInterval(timer); };
   }, [key]);
-  if (!data || !data.buckets?.length) return null;
+  if (!data?.buckets?.some((one) => Object.keys(one.counts).length)) return null;
   return html`<${Histogram} buckets=${data.buckets} from=${data.since} to=${data.until} onRange=${onRange} />`;
 }
 
