@@ -110,6 +110,19 @@ def test_a_new_call_waits_behind_a_count_and_a_tail_shows_it_at_once(page, stage
     expect(page.locator(f'a[href="#/call/{done}"]')).to_be_visible()
 
 
+def test_the_map_shows_what_was_refused_and_leads_to_the_calls_of_an_agent(page, stage):
+    stage.call("CST", "CST_OPINION", {"question": "?"})
+    _go(page, stage, "#/map")
+    expect(page.get_by_role("complementary")).to_contain_text("Cycle")
+    page.get_by_role("link", name="Agent CST").click()
+    card = page.get_by_role("complementary", name="Agent CST")
+    expect(card).to_contain_text("Queued")
+    expect(card).to_contain_text("p95")
+    card.get_by_role("link", name="Calls", exact=True).click()
+    expect(page.get_by_label("Filter calls")).to_have_value("agent:CST")
+    expect(page.get_by_role("option").first).to_contain_text("CST")
+
+
 def test_two_calls_are_compared(page, stage):
     first = stage.call("LEAF", "LEAF_SAY", {"number": 7}).request_id
     second = stage.call("LEAF", "LEAF_SAY", {"number": 8}).request_id
@@ -182,10 +195,19 @@ def test_a_query_with_an_error_is_marked_at_its_column_then_runs(page, stage):
     box.fill("{ name == 1 }")
     box.press("Enter")
     expect(page.get_by_role("alert")).to_contain_text("col 9")
+    box.fill('{ insight.type = "decision" }')  # as seed 003 writes it, which Tempo does not read
+    box.press("Enter")
+    page.get_by_role("button", name='{ span.insight.type = "decision" }').click()
+    expect(box).to_have_value('{ span.insight.type = "decision" }')
+    expect(page.get_by_role("alert")).to_have_count(0)
     box.fill('{ name =~ "invoke_agent LEAF" }')
     box.press("Enter")
     expect(page.get_by_role("row", name=re.compile("invoke_agent LEAF")).nth(1)).to_be_visible()
     expect(page.get_by_role("table")).not_to_contain_text("NaN")
+    page.get_by_role("button", name="Tree").click()
+    page.get_by_role("listbox", name="Calls of the tree").get_by_role("option").first.click()
+    expect(page.locator("details.trace .facts")).to_contain_text("gen_ai.operation.name")
+    page.get_by_role("button", name="Table").click()
     box.fill("{ sta")
     expect(page.get_by_role("listbox", name="Suggestions")).to_contain_text("status")
 

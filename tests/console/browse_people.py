@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import urllib.request
 
 from playwright.sync_api import expect
@@ -29,6 +30,26 @@ def test_a_conversation_streams_stays_in_one_session_and_shows_its_calls(page, s
     page.get_by_role("link", name="Session", exact=True).click()
     for text in ("good morning", "and good night"):
         expect(page.get_by_role("main")).to_contain_text(text)
+
+
+def test_the_orchestrator_is_talked_to_and_names_what_it_can_do(page, stage):
+    page.goto(f"{stage.url}/console/#/playground/ORC%20ORC_ROUTE")
+    page.get_by_role("textbox", name="Message").fill("what can you do")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("log").locator(".turn.agent .chip").first).to_have_text(re.compile("success|needs input|partial"))
+    expect(page.get_by_role("region", name="Calls of the turn")).to_contain_text("ORC_ROUTE")
+
+
+def test_a_token_is_revoked_and_refused_from_then_on(page, stage):
+    token = stage.user_token("mallory", "viewer")
+    page.goto(f"{stage.url}/console/#/system")
+    expect(page.get_by_role("main")).to_contain_text("EdDSA")
+    page.get_by_label("Token to revoke").fill(token)
+    page.get_by_role("button", name="Revoke").click()
+    page.get_by_role("dialog").get_by_role("button", name="Revoke").click()
+    expect(page.get_by_text("1 token revoked")).to_be_visible()
+    asked = "(t) => fetch('../v1/me', {headers: {Authorization: 'Bearer ' + t}}).then((r) => r.status)"
+    assert page.evaluate(asked, token) == 401
 
 
 def test_a_person_accepts_a_handoff_and_completes_it(page, stage):
@@ -66,6 +87,8 @@ def test_a_person_fails_a_handoff_with_a_reason(page, stage):
     page.get_by_role("dialog").get_by_role("button", name="Fail").click()
     expect(shown).to_contain_text("there is no leak")
     assert stage.handoff(handoff_id).state == "failed"
+    page.goto(f"{stage.url}/console/#/handoffs?as=dead")
+    expect(page.get_by_role("row", name=re.compile("Find what is not there"))).to_contain_text("there is no leak")
 
 
 def test_the_question_of_a_receiver_is_answered_and_a_handoff_is_cancelled(page, stage):

@@ -18,6 +18,8 @@ from playwright.sync_api import Browser, CDPSession, Page, sync_playwright
 from tests.console.conftest import ARGS
 from tests.console.stage import TOKEN, Stage
 
+from comity import Limits
+
 ROWS = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
 PARTS = sys.argv[3].split(",") if len(sys.argv) > 3 else ["view", "list", "tree", "tail"]
 TREE = 5_000
@@ -89,6 +91,7 @@ def _first_view(stage: Stage, _browser: Browser, page: Page) -> None:
             page.keyboard.press("?")
             page.get_by_role("dialog").wait_for()
             answers = page.evaluate("performance.now()")
+            page.keyboard.press("Escape")
             told = f"{len(sent)} answers, {sum(sent) / 1000:.1f} KB on the wire"
             print(
                 f"{place} {'first' if not turn else 'again'}: {told}; drawn after {drawn:.0f} ms, answers a key after {answers:.0f} ms"
@@ -117,7 +120,8 @@ def _tree(stage: Stage, browser: Browser, page: Page, root: str) -> None:
         begun = time.time()
         page.goto(f"{stage.url}/console/#/call/{root}")
         page.locator(".wf-row[role=option]").first.wait_for()
-        print(f"tree of {TREE:,}: drawn after {(time.time() - begun) * 1000:.0f} ms")
+        size = page.locator(".tabs .count").first.inner_text()
+        print(f"tree of {size}: drawn after {(time.time() - begun) * 1000:.0f} ms")
     page.locator(".wf-row.group").first.click()
     _computing(browser, page, 300, 200)
 
@@ -150,12 +154,7 @@ def _fill(stage: Stage) -> None:
             await asyncio.gather(
                 *(stage.node.call("LEAF", "LEAF_SAY", {"number": begin + one}, user_id="ann") for one in range(500))
             )
-        from comity import Limits
-
-        limits = Limits(calls_max=10_000, fan_out_max=200, timeout_ms=200_000)
-        await stage.node.call(
-            "WIDE", "WIDE_FAN", {"count": TREE, "at_once": 100}, user_id="ann", limits=limits, timeout_ms=200_000
-        )
+        await stage.node.call("WIDE", "WIDE_FAN", {"count": TREE, "at_once": 100}, user_id="ann", timeout_ms=200_000)
 
     asyncio.run_coroutine_threadsafe(many(), stage.loop).result(1_200)
 
@@ -170,7 +169,8 @@ def main() -> None:
     """Fill a store and measure."""
     folder = Path(sys.argv[2]) if len(sys.argv) > 2 else Path(tempfile.mkdtemp())
     is_new = not (folder / "stage.db").exists()
-    with Stage(folder) as stage, sync_playwright() as playwright:
+    limits = Limits(calls_max=2 * TREE, fan_out_max=200, timeout_ms=200_000)
+    with Stage(folder, limits=limits) as stage, sync_playwright() as playwright:
         begun = time.time()
         if is_new:
             _fill(stage)

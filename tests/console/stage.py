@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from comity import Agent, Context, Node, Reply, Tool
+from comity import Agent, Context, Limits, Node, Reply, Tool
 from comity.contextcore.handoffs.manager import AsyncHandoffManager
 from comity.core.access import Role
 from comity.core.call.guardrail import Allow, Guardrail, Redact, Rewrite, Verdict
@@ -154,7 +154,7 @@ def _keep_the_price(_request: Any, reply: Reply) -> Verdict:
 manners = Guardrail(name="manners", inbound=_ask_politely, outbound=_keep_the_price, streams=True)
 
 
-def stage_node(folder: Path) -> Node:
+def stage_node(folder: Path, limits: Limits) -> Node:
     """Return the node, with a store and a guidance file in a folder."""
     guidance = folder / "guidance.yaml"
     if not guidance.exists():
@@ -162,6 +162,7 @@ def stage_node(folder: Path) -> Node:
     return Node(
         [*demo_agents, clerk, bank, coder, writer, wide, leaf, muse, odd],
         store=folder / "stage.db",
+        limits=limits,
         tools=[Tool(name="pay", function=pay, risk="high")],
         guidance=guidance,
         guardrails=[manners],
@@ -172,8 +173,9 @@ def stage_node(folder: Path) -> Node:
 class Stage:
     """A server in a thread of its own, with its own event loop, so that a test can drive a browser beside it."""
 
-    def __init__(self, folder: Path, port: int = 0, **settings: Any) -> None:
+    def __init__(self, folder: Path, port: int = 0, limits: Limits = Limits(), **settings: Any) -> None:  # noqa: B008  frozen
         self.folder = folder
+        self._limits = limits
         self._settings = settings
         self._ready = threading.Event()
         self._port = port
@@ -190,7 +192,7 @@ class Stage:
 
     async def _serve(self) -> None:
         self.loop, self._over = asyncio.get_running_loop(), asyncio.Event()
-        self.node = stage_node(self.folder)
+        self.node = stage_node(self.folder, self._limits)
         self.auth = Gate(TOKEN, Auth.open(None, now_ms=_now()))
         settings = Settings(port=self._port, drain_s=0.5, rate_per_s=100_000, rate_burst=100_000, **self._settings)
         self.server = Server(self.node, settings, self.auth, standard_doors(settings))

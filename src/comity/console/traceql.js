@@ -55,6 +55,14 @@ export function highlight(text, wrong = -1) {
   });
 }
 
+const SCOPES = /^(?:span|resource|event|link|instrumentation|parent|trace)[.:]/;
+
+/** Return the query as it was perhaps meant, where an attribute without a scope stands at the column of an error. */
+export function meant(text, column) {
+  const found = column < 0 ? null : /^[A-Za-z_][\w-]*(?:\.[\w-]+)+/.exec(text.slice(column));
+  return found && !SCOPES.test(found[0]) ? `${text.slice(0, column)}span.${text.slice(column)}` : '';
+}
+
 /** Show the box. `error` is `{message, column}`; `onRun(text)` is called by Enter, Shift+Enter makes a line. */
 export function TraceQL({ value, onRun, error, label = 'TraceQL query' }) {
   const [text, setText] = useState(value);
@@ -92,5 +100,6 @@ export function TraceQL({ value, onRun, error, label = 'TraceQL query' }) {
     <textarea ref=${box} aria-label=${label} role="combobox" aria-expanded=${list.length ? 'true' : 'false'} aria-controls="ql-list" aria-autocomplete="list" aria-activedescendant=${list.length ? `ql-${at}` : null} aria-invalid=${error ? 'true' : 'false'}
       spellcheck="false" autocomplete="off" rows="1" value=${text} onInput=${input} onKeyDown=${press} onBlur=${() => setTimeout(() => setList([]), 150)}></textarea></div>
     ${list.length > 0 && html`<ul id="ql-list" class="ql-list" role="listbox" aria-label="Suggestions" tabindex="-1">${list.map((one, index) => html`<li id=${`ql-${index}`} role="option" aria-selected=${index === at ? 'true' : 'false'} onMouseDown=${(event) => { event.preventDefault(); insert(one); }}><span>${one.text}</span><span class="kind">${one.kind}</span></li>`)}</ul>`}
-    ${error && text === value && html`<pre class="ql-error" role="alert">${column >= 0 && text.length < 160 && !text.includes('\n') ? `${' '.repeat(column)}^\n` : ''}${error.message}</pre>`}</div>`;
+    ${error && text === value && html`<pre class="ql-error" role="alert">${column >= 0 && text.length < 160 && !text.includes('\n') ? `${' '.repeat(column)}^\n` : ''}${error.message}</pre>`}
+    ${error && text === value && meant(text, column) && html`<p class="hint">An attribute needs its scope: <button type="button" class="button plain small mono" onClick=${() => { setText(meant(text, column)); onRun(meant(text, column)); }}>${meant(text, column)}</button></p>`}</div>`;
 }

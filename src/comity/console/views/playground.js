@@ -14,6 +14,8 @@ import { Bar, Command, Empty, Failure, Loaded, Notice, Segmented, Status, toast,
 import { duration, now } from '../format.js';
 import { Icon } from '../icons.js';
 
+const TALKS = ['message', 'ORC_ROUTE']; // of an agent with a model, and of the orchestrator: shown as a chat at first
+
 export function View() {
   const { id, params } = route.value;
   const agents = useLoad(() => get('agents'), []);
@@ -48,7 +50,7 @@ function Chosen({ agent, code, params }) {
 
 function Run({ agent, capability, params }) {
   const schema = capability.input_schema || {};
-  const isChat = isTalk(capability) && (params.as ? params.as === 'chat' : capability.code === 'message');
+  const isChat = isTalk(capability) && (params.as ? params.as === 'chat' : TALKS.includes(capability.code));
   const [inputs, setInputs] = useState(() => capability.examples?.[0]?.inputs ?? capability.examples?.[0] ?? sample(schema) ?? {});
   const [message, setMessage] = useState('');
   const [mode, setMode] = useState('form');
