@@ -12,8 +12,8 @@ from comity.core.handoff.queue import Listen, Step, Sweep
 from comity.engines.memory.journal import MemoryJournal
 from comity.engines.sqlite import handoff_rows as handoff_tables
 from comity.engines.sqlite import handoffs
+from comity.engines.sqlite.connecting import connect
 from comity.engines.sqlite.journal import SqliteJournal
-from comity.engines.sqlite.tables import connect
 from comity.testing.contracts.handoffs import LANE, ME, NOW, HandoffContract, change, do, made, offer, run, take, taking, until
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from comity import Agent, Context, Limits, Node, Reply
 from comity.engines.keys import KeyRing, Tokens
 from comity.engines.sqlite.audit_rows import read_rows, verify_chain
-from comity.engines.sqlite.tables import connect
+from comity.engines.sqlite.connecting import connect
 from comity.remote import RemoteAgent
 
 KILLS = int(os.environ.get("COMITY_REMOTE_KILLS", "1"))

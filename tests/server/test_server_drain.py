@@ -16,7 +16,7 @@ from collections import Counter
 from pathlib import Path
 
 from comity.engines.sqlite.audit_rows import read_rows, verify_chain
-from comity.engines.sqlite.tables import connect
+from comity.engines.sqlite.connecting import connect
 from comity.server.auth import stored_token, token_file
 
 DRAINS = int(os.environ.get("COMITY_DRAINS", "0"))

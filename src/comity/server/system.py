@@ -18,8 +18,8 @@ from comity import __version__
 from comity.core.journal.retention import KINDS
 from comity.core.tracing.telemetry import ExportStats
 from comity.engines.sqlite.care import File, Kind, measure
+from comity.engines.sqlite.connecting import connect_anywhere
 from comity.engines.sqlite.spans.path import spans_path
-from comity.engines.sqlite.tables import connect_anywhere
 from comity.server.routes import Ask
 
 _LAGS_SHOWN: Final = 20

@@ -13,8 +13,8 @@ import pytest
 
 from comity.core.journal.audit import ENTRY_FIELDS, GENESIS, Verdict, checkpoint_seal, cut_entry
 from comity.engines.sqlite.audit_rows import check_cut, cut, read_rows, verify_chain
+from comity.engines.sqlite.connecting import connect
 from comity.engines.sqlite.journal import SqliteJournal
-from comity.engines.sqlite.tables import connect
 from comity.errors import UnavailableError
 from comity.testing.contracts.records import accepted, refused, settled, written
 

@@ -20,8 +20,9 @@ from comity.core.handoff.machine import Complete, Handoff, Offer
 from comity.core.handoff.queue import Step, Sweep
 from comity.engines.sqlite import handoff_rows as handoff_tables
 from comity.engines.sqlite.audit_rows import verify_chain
+from comity.engines.sqlite.connecting import PRAGMAS, connect
 from comity.engines.sqlite.handoffs import SqliteHandoffs
-from comity.engines.sqlite.tables import PRAGMAS, connect, prepare, write_batch
+from comity.engines.sqlite.tables import prepare, write_batch
 from comity.testing.contracts.handoffs import NOW, made, taking
 
 RUNS = 4

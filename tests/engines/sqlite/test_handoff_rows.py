@@ -13,8 +13,9 @@ from comity.core.handoff.holder import Holder
 from comity.core.handoff.machine import Complete, Offer
 from comity.core.handoff.queue import Step, Sweep
 from comity.engines.sqlite import handoff_rows as handoff_tables
+from comity.engines.sqlite.connecting import connect
 from comity.engines.sqlite.handoffs import SqliteHandoffs
-from comity.engines.sqlite.tables import connect, prepare, write_batch
+from comity.engines.sqlite.tables import prepare, write_batch
 from comity.testing.contracts.handoffs import ME, NOW, made, taking
 
 

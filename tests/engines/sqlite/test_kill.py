@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from comity.engines.sqlite.audit_rows import read_rows, verify_chain
-from comity.engines.sqlite.tables import connect
+from comity.engines.sqlite.connecting import connect
 
 HERE = Path(__file__).parent
 KILLS = int(os.environ.get("COMITY_KILLS", "2"))

@@ -21,10 +21,11 @@ from comity import AsyncHandoffManager, Node, Tool
 from comity.cli.main import main
 from comity.cli.reader import Store
 from comity.engines.sqlite import liveness as presence
+from comity.engines.sqlite.connecting import connect
 from comity.engines.sqlite.journal import SqliteJournal
 from comity.engines.sqlite.spans.rows import SCHEMA as SPANS
 from comity.engines.sqlite.spans.store import SpanStore
-from comity.engines.sqlite.tables import SCHEMA, connect
+from comity.engines.sqlite.tables import SCHEMA
 from comity.errors import UnavailableError
 
 STORES = Path(__file__).parent / "stores"

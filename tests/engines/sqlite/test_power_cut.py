@@ -18,7 +18,8 @@ from power import Disk, Op, Recorder
 
 from comity.core.journal.records import Document, Record, Saved
 from comity.engines.sqlite.audit_rows import verify_chain
-from comity.engines.sqlite.tables import PRAGMAS, connect, prepare, write_batch
+from comity.engines.sqlite.connecting import PRAGMAS, connect
+from comity.engines.sqlite.tables import prepare, write_batch
 from comity.testing.contracts.records import accepted, late, refused, settled
 
 CUTS = int(os.environ.get("COMITY_CUTS", "240"))

@@ -23,7 +23,8 @@ import pytest
 
 from comity.core.session import parts
 from comity.engines.sqlite.audit_rows import read_rows, verify_chain
-from comity.engines.sqlite.tables import connect, read_session
+from comity.engines.sqlite.connecting import connect
+from comity.engines.sqlite.tables import read_session
 
 KILLS = int(os.environ.get("COMITY_PROCESS_KILLS", "4"))
 SEED = int(os.environ.get("COMITY_KILL_SEED", str(random.SystemRandom().randrange(10**6))))

@@ -24,9 +24,10 @@ import pytest
 from comity import Agent, Context, Node, Status
 from comity.core.journal.records import Settled
 from comity.engines.sqlite.audit_rows import verify_chain
+from comity.engines.sqlite.connecting import WAL_BYTES_KEPT, connect
 from comity.engines.sqlite.engine import SqliteEngine
 from comity.engines.sqlite.journal import SWITCH_S, SqliteJournal
-from comity.engines.sqlite.tables import SCHEMA_VERSION, WAL_BYTES_KEPT, connect
+from comity.engines.sqlite.tables import SCHEMA_VERSION
 from comity.errors import UnavailableError
 from comity.testing.contracts.records import PATIENCE_S, accepted, run, settled, told_by, written
 

@@ -13,7 +13,7 @@ import pytest
 from comity import Agent, Context, Node, Tool
 from comity.core.agent.agent import DeclarationError
 from comity.engines.sqlite.audit_rows import read_rows
-from comity.engines.sqlite.tables import connect
+from comity.engines.sqlite.connecting import connect
 
 LIFE = """
 import asyncio, json, os, signal, sys

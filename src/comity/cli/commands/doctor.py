@@ -22,7 +22,7 @@ from comity.cli.ui.checks import Check
 from comity.cli.ui.exits import CliError, Exit
 from comity.cli.ui.hints import NO_APP
 from comity.cli.ui.output import Output, clean, counted
-from comity.engines.sqlite.tables import connect
+from comity.engines.sqlite.connecting import connect
 from comity.errors import CallerError, ComityError, UnavailableError
 
 # The store uses RETURNING, which SQLite has since this version.

@@ -197,7 +197,7 @@ def _connection(args: argparse.Namespace, path: Path) -> Iterator[sqlite3.Connec
         return
     import asyncio
 
-    from comity.engines.sqlite.tables import connect
+    from comity.engines.sqlite.connecting import connect
 
     asyncio.run(_call_on(path))
     with contextlib.closing(connect(path)) as connection:
@@ -263,10 +263,10 @@ def _compact(args: argparse.Namespace, out: Output) -> Exit:
 
 def _backup(args: argparse.Namespace, out: Output) -> Exit:
     from comity.engines.cipher import audit_key, key_place
+    from comity.engines.sqlite.connecting import connect_anywhere
     from comity.engines.sqlite.schema import copy
     from comity.engines.sqlite.spans.inbox import overview
     from comity.engines.sqlite.spans.path import spans_path
-    from comity.engines.sqlite.tables import connect_anywhere
 
     with Store(Path(args.store)) as store:
         path = store.path
@@ -312,11 +312,12 @@ def _show_backup(out: Output, files: list[Path], verdict: Verdict, spans: int, k
 
 def _upgrade(args: argparse.Namespace, out: Output) -> Exit:
     from comity.engines.sqlite import tables
+    from comity.engines.sqlite.connecting import connect
     from comity.engines.sqlite.spans.store import SpanStore
 
     with Store(Path(args.store)) as store:
         path, before = store.path, store.version
-    with out.busy("bringing the store forward"), contextlib.closing(tables.connect(path)) as connection:
+    with out.busy("bringing the store forward"), contextlib.closing(connect(path)) as connection:
         tables.prepare(connection)
         spans = spans_beside(args.store)
         if spans.is_file():

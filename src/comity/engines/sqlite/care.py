@@ -19,10 +19,10 @@ from comity.core.journal.audit import ENTRY_FIELDS
 from comity.core.journal.records import StoredCall
 from comity.engines.sqlite import handoff_rows as handoff_tables
 from comity.engines.sqlite import liveness as presence
+from comity.engines.sqlite.connecting import connect, connect_anywhere
 from comity.engines.sqlite.spans import inbox as span_inbox
 from comity.engines.sqlite.spans import rows as span_rows
 from comity.engines.sqlite.spans.retention import oldest_ns
-from comity.engines.sqlite.tables import connect, connect_anywhere
 
 DAY_MS: Final = 24 * 60 * 60 * 1000
 _SAMPLED: Final = 500

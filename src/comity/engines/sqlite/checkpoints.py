@@ -12,7 +12,7 @@ import threading
 from pathlib import Path
 from queue import SimpleQueue
 
-from comity.engines.sqlite.tables import SYNCED
+from comity.engines.sqlite.connecting import SYNCED
 
 
 class Checkpoints:

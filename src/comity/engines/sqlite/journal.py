@@ -42,17 +42,18 @@ from comity.core.journal.records import (
 from comity.core.journal.retention import Retention, Sweep
 from comity.core.journal.terms import Terms
 from comity.engines.cipher import FRESH_NAMES, audit_key
+from comity.engines.sqlite import erasing, person, tables
 from comity.engines.sqlite import file as store_file
 from comity.engines.sqlite import handoff_rows as handoff_tables
 from comity.engines.sqlite import liveness as presence
-from comity.engines.sqlite import person, tables
 from comity.engines.sqlite.audit_rows import read_rows, verify_chain
 from comity.engines.sqlite.call_rows import readable
 from comity.engines.sqlite.checkpoints import Checkpoints
+from comity.engines.sqlite.connecting import BUSY_TIMEOUT_MS, connect
 from comity.engines.sqlite.files import StoreFiles, database_files
 from comity.engines.sqlite.handoffs import SqliteHandoffs
 from comity.engines.sqlite.liveness import Members
-from comity.engines.sqlite.tables import BUSY_TIMEOUT_MS, SCHEMA_VERSION, connect, read_call
+from comity.engines.sqlite.tables import SCHEMA_VERSION, read_call
 from comity.engines.sqlite.turns import Turns
 from comity.errors import UnavailableError
 from comity.ports import Then
@@ -424,7 +425,7 @@ class SqliteJournal:
     def erase(self, tenant_id: str, session_id: str) -> int:
         """Remove a session's documents, calls and replies for good; the audit, which holds nothing personal, stays whole."""
         with self._reading(), self._aside() as writer:
-            return tables.erase_session(writer, tenant_id, session_id)
+            return erasing.erase_session(writer, tenant_id, session_id)
 
     def remove(self, kind: Document, key: str) -> bool:
         """Remove a document for good; return whether there was one. Nothing of it may be on its way."""

@@ -9,7 +9,7 @@ import msgspec
 from comity.core.journal.records import Document
 from comity.engines.sqlite import handoff_rows as handoff_tables
 from comity.engines.sqlite.call_rows import readable
-from comity.engines.sqlite.tables import empty_log
+from comity.engines.sqlite.erasing import empty_log
 
 _encode = msgspec.json.Encoder().encode
 

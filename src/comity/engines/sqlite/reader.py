@@ -27,8 +27,9 @@ from comity.engines.sqlite import liveness as presence
 from comity.engines.sqlite.audit_rows import read_rows
 from comity.engines.sqlite.call_index import CallIndex
 from comity.engines.sqlite.call_parts import AuditParts
+from comity.engines.sqlite.connecting import connect_anywhere
 from comity.engines.sqlite.spans.path import spans_path
-from comity.engines.sqlite.tables import calls_of_session, connect_anywhere, read_call, read_session
+from comity.engines.sqlite.tables import calls_of_session, read_call, read_session
 from comity.errors import UnavailableError
 
 if TYPE_CHECKING:

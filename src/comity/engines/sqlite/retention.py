@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from comity.core.handoff.holder import result_session
 from comity.core.journal.records import StoredCall
 from comity.core.journal.retention import Keep, Pruned, Retention, Sweep, is_doomed, without_content
-from comity.engines.sqlite import audit_rows, bulk, tables
+from comity.engines.sqlite import audit_rows, bulk, erasing
 from comity.engines.sqlite import handoff_rows as handoff_tables
 from comity.engines.sqlite.call_rows import UNREADABLE, revive
 
@@ -359,7 +359,7 @@ def _remove_trees(connection: sqlite3.Connection, trees: Sequence[_Root]) -> Non
     if connection.execute("SELECT 1 FROM documents WHERE kind = 'approval'").fetchone() is not None:
         connection.execute(_DELETE_QUESTIONS, (_ids(trees),))
     if connection.execute("SELECT 1 FROM documents WHERE kind = 'run' LIMIT 1").fetchone() is not None:
-        tables.delete_runs(connection, msgspec.json.decode(_ids(trees)))
+        erasing.delete_runs(connection, msgspec.json.decode(_ids(trees)))
     _delete_sessions(connection, [own for own, _ in trees if own])
 
 
@@ -388,5 +388,5 @@ def _remove_sessions(connection: sqlite3.Connection, doomed: list[tuple[str, int
 
 def _delete_sessions(connection: sqlite3.Connection, keys: list[str]) -> None:
     """Remove sessions with all that is kept of them."""
-    tables.delete_parts(connection, keys)
+    erasing.delete_parts(connection, keys)
     connection.execute(_DELETE_SESSIONS, (bulk.array(keys),))

@@ -6,18 +6,14 @@ any number of processes may write.
 
 from __future__ import annotations
 
-import contextlib
 import sqlite3
-import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import islice
-from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import msgspec
 
 from comity.core.envelope.envelope import Request
-from comity.core.handoff.holder import result_session
 from comity.core.handoff.queue import Step
 from comity.core.journal.audit import GENESIS, Pseudonyms, link
 from comity.core.journal.records import (
@@ -44,31 +40,12 @@ from comity.core.journal.terms import Bound, Terms, breach, counts_below, is_bel
 from comity.engines.cipher import FRESH_NAMES
 from comity.engines.sqlite import audit_rows, bulk
 from comity.engines.sqlite import handoff_rows as handoff_tables
-from comity.engines.sqlite.call_rows import UNREADABLE, is_of_session, readable, revive
+from comity.engines.sqlite.call_rows import UNREADABLE, readable, revive
 from comity.engines.sqlite.schema import Schema
 from comity.engines.sqlite.wakeups import Rings
 from comity.ports import Then
 
-BUSY_TIMEOUT_MS: Final = 10_000
-# How long an erasure waits for readers that keep what was erased in the write-ahead log.
-ERASE_WAIT_MS: Final = 250
 BODY_BYTES_MOST: Final = 512  # what most calls need, so that the buffer need not grow while one is encoded
-WAL_BYTES_KEPT: Final = 32 * 1024 * 1024
-# NORMAL loses acknowledged commits when the power fails; FULL does not, where fsync does what it says.
-SYNCED: Final = ("synchronous = FULL", "fullfsync = ON")
-PRAGMAS: Final = (
-    "page_size = 8192",  # a batch is some twenty pages: half as many writes as with the smaller ones that are the default
-    "journal_mode = WAL",
-    *SYNCED,
-    # A request is replaced by its reply, a document by its next version: without this, the old bytes would outlive an erasure.
-    "secure_delete = ON",
-    # The write-ahead log is copied into the main file when it has this many pages, if the writer did not do it before.
-    "wal_autocheckpoint = 4000",
-    # A statement of many rows keeps what it may have to undo: in memory, not in a file made for each.
-    "temp_store = MEMORY",
-    # One that a long reader let grow shrinks to this when the reader has gone.
-    f"journal_size_limit = {WAL_BYTES_KEPT}",
-)
 
 _FIRST = f"""
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -124,93 +101,10 @@ _READ_SESSION = (
 )
 _READ_DOCUMENT = "SELECT version, data FROM documents WHERE kind = ? AND key = ?"
 _REMOVE_PART = "DELETE FROM documents WHERE kind = 'part' AND key = ? AND version < ?"
-# As `records.part_range` says it.
-_DELETE_PARTS = (
-    "DELETE FROM documents WHERE kind = 'part' AND key IN (SELECT part.key FROM json_each(?) AS t CROSS JOIN documents AS part "
-    "ON part.kind = 'part' AND part.key >= t.value || char(30) AND part.key < t.value || char(31))"
-)
 _NOTE_USE = "UPDATE documents SET used_at = max(coalesce(used_at, 0), ?) WHERE kind = 'session' AND key = ?"
 _encoder = msgspec.json.Encoder()
 _encode, _encode_into = _encoder.encode, _encoder.encode_into
 _STANDINGS: Final = frozenset({Accepted, Settled, Paused, Resumed})  # what says where a call stands
-
-
-class Connect(Protocol):
-    """Opens a file."""
-
-    def __call__(self, path: Path, *, read_only: bool, is_archived: bool) -> sqlite3.Connection: ...
-
-
-# --- the file ---
-
-
-def connect(
-    path: Path, *, read_only: bool = False, is_archived: bool = False, busy_timeout_ms: int = BUSY_TIMEOUT_MS
-) -> sqlite3.Connection:
-    """Open the file; a reader cannot change it."""
-    place = uri(path, read_only=read_only, is_archived=is_archived)
-    connection = sqlite3.connect(place, uri=True, isolation_level=None, check_same_thread=False)
-    try:
-        connection.execute(f"PRAGMA busy_timeout = {busy_timeout_ms}")
-        if not read_only:
-            patiently(lambda: _check_owner(connection), busy_timeout_ms)
-            patiently(lambda: make_compactable(connection), busy_timeout_ms)
-            for pragma in PRAGMAS:
-                patiently(lambda pragma=pragma: connection.execute(f"PRAGMA {pragma}"), busy_timeout_ms)  # type: ignore[misc]
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def make_compactable(connection: sqlite3.Connection) -> None:
-    """Let room be given back to the disk while a file is used. Only a file that is still empty can be made so."""
-    if not connection.execute("PRAGMA page_count").fetchone()[0]:
-        connection.execute(f"PRAGMA {PRAGMAS[0]}")  # the size of a page, which is settled with the first
-        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
-
-
-def uri(path: Path, *, read_only: bool, is_archived: bool) -> str:
-    """Return the URI by which SQLite opens a file; an archived file is opened as a file that no process can change."""
-    return f"{path.absolute().as_uri()}?mode={'ro' if read_only else 'rwc'}{'&immutable=1' * is_archived}"
-
-
-def connect_anywhere(path: Path, connect: Connect = connect) -> sqlite3.Connection:
-    """Open a file to read it, be it in use or where nothing can be written."""
-    try:
-        connection = connect(path, read_only=True, is_archived=False)
-        try:
-            connection.execute("SELECT 1 FROM sqlite_master").fetchone()
-        except sqlite3.DatabaseError:
-            connection.close()
-            raise
-    except sqlite3.OperationalError:
-        log = path.with_name(f"{path.name}-wal")
-        if log.exists() and log.stat().st_size:
-            raise
-        # Readers of a live file share one beside it. Where that cannot be made, as in an archive, no process writes either.
-        return connect(path, read_only=True, is_archived=True)
-    return connection
-
-
-def patiently(step: Callable[[], object], patience_ms: int) -> None:
-    """Try a step again while another process makes the file: SQLite does not wait by itself when the mode changes."""
-    give_up = time.monotonic() + patience_ms / 1000
-    while True:
-        try:
-            step()
-            return
-        except sqlite3.OperationalError as error:
-            if "locked" not in str(error) or time.monotonic() > give_up:
-                raise
-        time.sleep(0.01)
-
-
-def _check_owner(connection: sqlite3.Connection) -> None:
-    """Leave the database of another program as it is: not even its mode may be changed."""
-    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
-    if tables and not tables >= {"meta", "audit", "calls"}:
-        raise sqlite3.DatabaseError("it is the database of another program")
 
 
 def prepare(connection: sqlite3.Connection) -> None:
@@ -593,58 +487,6 @@ def take_paused(connection: sqlite3.Connection, root_id: str, node_id: str) -> l
         connection.execute("UPDATE calls SET open_at = ?, body = ? WHERE request_id = ?", (node_id, body, call.request_id))
     connection.execute("COMMIT")
     return paused
-
-
-def erase_session(connection: sqlite3.Connection, tenant_id: str, session_id: str) -> int:
-    """Remove what a store knows of a session, also from the log, and return how many records that were."""
-    # In a long store looking takes long, and no writer may wait for it. What came meanwhile is looked at while writers wait.
-    (last,) = connection.execute("SELECT coalesce(max(rowid), 0) FROM calls").fetchone()
-    calls = _ids_of_session(connection, tenant_id, session_id)
-    connection.execute("BEGIN IMMEDIATE")
-    calls |= _ids_of_session(connection, tenant_id, session_id, after=last)
-    handed_off = handoff_tables.erase(connection, tenant_id, session_id)  # what came back has a vault of its own
-    names = [f"{tenant_id}\x1f{one}" for one in (session_id, *map(result_session, handed_off))]
-    documents = [(kind, name) for kind in ("session", "use", "vault") for name in names]
-    for key, data in connection.execute("SELECT key, data FROM documents WHERE kind = 'approval'"):
-        with contextlib.suppress(*UNREADABLE, LookupError, TypeError):  # an unreadable approval is of no session
-            asked = msgspec.json.decode(data)
-            if (asked["tenant_id"], asked["session_id"]) == (tenant_id, session_id):
-                documents.append(("approval", key))
-    connection.executemany("DELETE FROM calls WHERE request_id = ?", [(one,) for one in sorted(calls)])
-    gone = len(calls.union(handed_off))  # a handoff and its call are one
-    gone += delete_runs(connection, sorted(calls))
-    delete_parts(connection, names)
-    gone += connection.executemany("DELETE FROM documents WHERE kind = ? AND key = ?", documents).rowcount
-    connection.execute("COMMIT")
-    empty_log(connection)
-    return gone
-
-
-def delete_parts(connection: sqlite3.Connection, session_keys: Sequence[str]) -> None:
-    """Remove the rows of sessions."""
-    connection.execute(_DELETE_PARTS, (bulk.array(session_keys),))
-
-
-def delete_runs(connection: sqlite3.Connection, run_ids: Sequence[str]) -> int:
-    """Remove what is kept of runs of workflows, their events and signals, and return how many documents that were."""
-    gone = connection.executemany("DELETE FROM documents WHERE kind = 'run' AND key = ?", [(one,) for one in run_ids]).rowcount
-    query = "DELETE FROM documents WHERE kind = ? AND key >= ? AND key < ?"  # between \x1f and the character after it
-    kinds = ("run_event", "run_signal")
-    return gone + connection.executemany(query, [(kind, f"{one}\x1f", f"{one} ") for one in run_ids for kind in kinds]).rowcount
-
-
-def empty_log(connection: sqlite3.Connection) -> None:
-    """Empty the write-ahead log, in which what was deleted still stands. Writers wait while this waits for readers."""
-    connection.execute(f"PRAGMA busy_timeout = {ERASE_WAIT_MS}")
-    (is_busy, _, _) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-    if is_busy:
-        raise sqlite3.OperationalError("it was erased, but a reader keeps a copy in the log: erase it once more")
-
-
-def _ids_of_session(connection: sqlite3.Connection, tenant_id: str, session_id: str, *, after: int = 0) -> set[str]:
-    query = "SELECT request_id, body FROM calls WHERE rowid > ? AND instr(body, ?)"
-    found = connection.execute(query, (after, _encode(session_id)))
-    return {request_id for request_id, body in found if is_of_session(body, tenant_id, session_id)}
 
 
 def calls_of_session(connection: sqlite3.Connection, tenant_id: str, session_id: str) -> list[StoredCall]:

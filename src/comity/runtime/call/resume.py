@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
+from comity.core.call.endings import interrupted
 from comity.core.call.machine import PAUSED
 from comity.core.envelope.envelope import Reply, Request, Status
 from comity.core.journal.records import Paused, Resumed
@@ -16,7 +17,6 @@ from comity.runtime.call.call import Call
 from comity.runtime.call.draft import Arrival
 from comity.runtime.call.path import CallPath
 from comity.runtime.call.replay import is_run
-from comity.runtime.call.settle import interrupted
 
 if TYPE_CHECKING:
     from comity.runtime.call.tools import Approval

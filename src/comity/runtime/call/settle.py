@@ -12,19 +12,18 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import Raw
 from msgspec.structs import replace
 
 from comity.core.call import guardrail
 from comity.core.call.admission import Refused
+from comity.core.call.endings import at_and_below, interrupted, outlined, unknown_outcomes
 from comity.core.call.limits import WARNINGS_MAX
 from comity.core.call.machine import CANCEL, EXPIRE, FINISH, PAUSE, PAUSED, QUEUED, RUNNING, Event, State, advance
 from comity.core.document.payload import PayloadError
 from comity.core.document.slices import Sliced, whole
 from comity.core.envelope.envelope import Error, Reply, Request, Status, encode
-from comity.core.journal.records import Accepted, Late, Noted, Record, Settled, StoredCall, fingerprint
+from comity.core.journal.records import Accepted, Late, Noted, Record, Settled, StoredCall
 from comity.core.journal.records import Paused as PausedRecord
-from comity.core.journal.terms import is_below
 from comity.core.tracing.telemetry import CallEnd
 from comity.errors import ComityError, UnavailableError
 from comity.runtime.agent.breakers import Breakers
@@ -151,13 +150,14 @@ class Settlement:
         if reply.new_facts and reply.ok and call.is_here:
             records.extend(self._memories.reported(request, reply, None if live is None else live.vault, now_ms))
         if len(request.body) > LONG_BYTES or len(request.message) > LONG_BYTES:
-            request = _outlined(request)  # its content is no longer needed, and would be kept by all who keep its end
+            request = outlined(request)  # its content is no longer needed, and would be kept by all who keep its end
         records.append(Settled(request, reply, now_ms, "", call.reply_bytes))
         root = call if call.root is None else call.root
         if root.leftovers:
             records.extend(end_leftovers(root, request.request_id, now_ms))
         if call.uses:
-            records.extend(_end_uses(call, now_ms))
+            records.extend(unknown_outcomes(call.uses.values(), request.target, now_ms))
+            call.uses = None
         if (ended := self.ended) is not None:
             told = replace(reply, data=None) if call.reply_bytes and not self._keeps_content else reply
             asked = call.request if self._keeps_content else request
@@ -416,11 +416,6 @@ class Settlement:
         return replace(reply, thought="") if reply.thought else reply
 
 
-def _outlined(request: Request) -> Request:
-    """Return a request that has ended without what made it long; its fingerprint still tells it from others."""
-    return replace(request, body=Raw(b"{}"), message="", context=None, fingerprint=fingerprint(request))
-
-
 def _below(top: Call) -> list[Call]:
     """Return a call and everything below it."""
     below = [top]
@@ -477,32 +472,7 @@ def _outline(reply: Reply) -> dict[str, Any]:
     return {"status": str(reply.status), "code": reply.error.code if reply.error else None, "ms": reply.duration_ms}
 
 
-def _end_uses(call: Call, now_ms: int) -> list[Settled]:
-    """Return the ends of the tools a call was using: whether they did what they do is not known, and comes late if ever."""
-    error = Error.of("TOOL_OUTCOME_UNKNOWN", f"{call.request.target}, which used this tool, has ended")
-    uses, call.uses = call.uses or {}, None
-    return [
-        Settled(use, Reply(status=Status.CANCELLED, error=error, request_id=use.request_id, source=use.target), now_ms)
-        for use in uses.values()
-    ]
-
-
 def end_leftovers(root: Call, request_id: str, now_ms: int) -> tuple[Settled, ...]:
     """Return the ends of what an earlier run left open at and below a call."""
     left = root.leftovers or {}
-    ended = [one for one in left if one == request_id or is_below(one, request_id)]
-    requests = tuple(left.pop(one) for one in ended)
-    return interrupted(requests, now_ms)
-
-
-def interrupted(requests: tuple[Request, ...], now_ms: int) -> tuple[Settled, ...]:
-    """Return the ends of calls that an earlier run left open and no node takes up."""
-    records = []
-    for request in requests:
-        if request.deadline_at <= now_ms:
-            status, error = Status.TIMEOUT, Error.of("CALL_TIMEOUT", "its node stopped, and its deadline has passed since")
-        else:
-            status, error = Status.ERROR, Error.of("CALL_INTERRUPTED", "its node stopped before it ended")
-        reply = Reply(status=status, error=error, request_id=request.request_id, source=request.target)
-        records.append(Settled(request, reply, now_ms))
-    return tuple(records)
+    return interrupted([left.pop(one) for one in at_and_below(left, request_id)], now_ms)

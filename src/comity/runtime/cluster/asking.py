@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from comity.core.agent.agent import Agent, DeclarationError
 from comity.core.call.admission import Refused
+from comity.core.call.endings import interrupted
 from comity.core.call.machine import State
 from comity.core.envelope.envelope import Error, Reply, Request, Status, Usage
 from comity.core.journal.records import Settled
@@ -20,7 +21,6 @@ from comity.runtime.agent.activations import Activation
 from comity.runtime.call.call import Call, Errand
 from comity.runtime.call.draft import Arrival, Draft, Identity
 from comity.runtime.call.events import EventLog
-from comity.runtime.call.settle import interrupted
 from comity.runtime.call.tasks import release
 from comity.runtime.call.unfinished import keep
 from comity.runtime.call.way import Way

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from comity.core.call.admission import Refused
+from comity.core.call.endings import interrupted
 from comity.core.call.machine import Event, State
 from comity.core.cluster import messages as wire
 from comity.core.cluster.lease import LEASE_MS
@@ -34,7 +35,6 @@ from comity.runtime.call.events import EventLog
 from comity.runtime.call.placement import Placement
 from comity.runtime.call.replay import is_run
 from comity.runtime.call.resume import resume
-from comity.runtime.call.settle import interrupted
 from comity.runtime.call.way import Way
 from comity.runtime.cluster.asking import Asking
 from comity.runtime.cluster.budgets import Loans

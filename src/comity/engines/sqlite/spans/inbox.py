@@ -20,9 +20,9 @@ import msgspec
 from comity.core.tracing.call_spans import call_span
 from comity.core.tracing.span import Span
 from comity.core.tracing.telemetry import Ended, Origin, is_of_session
+from comity.engines.sqlite.connecting import connect_anywhere
 from comity.engines.sqlite.spans import losses as span_losses
 from comity.engines.sqlite.spans import rows as span_rows
-from comity.engines.sqlite.tables import connect_anywhere
 
 log = logging.getLogger("comity")
 

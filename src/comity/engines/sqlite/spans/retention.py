@@ -16,10 +16,10 @@ from typing import Any, Final
 from comity.core.journal.retention import Keep, Pruned, Sweep
 from comity.core.tracing.span import Span
 from comity.engines.sqlite import bulk
+from comity.engines.sqlite.connecting import connect_anywhere
 from comity.engines.sqlite.spans import inbox as span_inbox
 from comity.engines.sqlite.spans import rows as span_rows
 from comity.engines.sqlite.spans.rows import KEY_OF_NAME, KEY_OF_SESSION, clamp
-from comity.engines.sqlite.tables import connect_anywhere
 
 SLICE_SPANS: Final = 500
 # Of the inbox, whole batches and about this many spans: they need no look into the index.

@@ -17,9 +17,9 @@ from typing import Any, Final
 import msgspec
 
 from comity.core.tracing.span import INT64_MAX, INT64_MIN, Attributes, Event, Kind, Link, Span, SpanError, Status
+from comity.engines.sqlite.connecting import BUSY_TIMEOUT_MS, connect_anywhere, make_compactable, patiently, uri
 from comity.engines.sqlite.schema import Schema
 from comity.engines.sqlite.spans import compare as span_compare
-from comity.engines.sqlite.tables import BUSY_TIMEOUT_MS, connect_anywhere, make_compactable, patiently, uri
 
 CACHE_KIB: Final = 65_536
 INDEXED_TEXT_CHARS: Final = 128
