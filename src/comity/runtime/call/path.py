@@ -149,7 +149,7 @@ class CallPath(Replies):
     ) -> Call | Reply:
         """Open a call by a user: return the call under way, one it joins, or the reply if there is one already."""
         now_ns = self.clock.now_ns()
-        arrival = self._asked(draft, identity, request_id, now_ns // 1_000_000, remote)
+        arrival = self.asked(draft, identity, request_id, now_ns // 1_000_000, remote)
         try:
             if request_id is not None:
                 return self._open_named(arrival, request_id, now_ns, remote, log)
@@ -157,9 +157,10 @@ class CallPath(Replies):
         except UnavailableError as error:
             return self.unread(arrival.request, error)
 
-    def _asked(
+    def asked(
         self, draft: Draft, identity: Identity, request_id: str | None, now_ms: int, remote: TraceContext | None
     ) -> Arrival:
+        """Return what a user asks as a request, under a new id if none is named."""
         if request_id is None:
             new_id, trace_id = self.ids.new_request(now_ms)
             arrival = self._reader.read(draft, identity, None, new_id, now_ms, trace_id)
@@ -196,7 +197,7 @@ class CallPath(Replies):
             new_id, trace_id = self.ids.new_request(now_ms)
             arrival = self._reader.read(draft, identity, None, new_id, now_ms, trace_id)
         else:
-            arrival = self._asked(draft, identity, request_id, now_ms, remote)
+            arrival = self.asked(draft, identity, request_id, now_ms, remote)
         if len(arrival.body) > LONG_BYTES:
             await self.slices.pause()
         request = arrival.request
@@ -352,8 +353,8 @@ class CallPath(Replies):
         if self.is_closed or self._journal.failure is not None:  # what cannot be recorded must not be begun
             is_closing = admission.Refused("NODE_CLOSED", "this node is closing")
             return self.refuse(request, is_closing if self.is_closed else self.settlement.stopped() or is_closing, watcher)
-        # Read already; but what has a way may enter again, and what goes to a lane has another capability.
-        checked = arrival.checked if way is None and lane is None else None
+        # Read already; but what is not fresh may have entered before, and what goes to a lane has another capability.
+        checked = arrival.checked if lane is None and (way is None or way.is_fresh) else None
         if checked is None:
             try:
                 checked = _checked(arrival)

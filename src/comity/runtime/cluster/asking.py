@@ -68,11 +68,8 @@ class Asking:
         log: EventLog | None = None,
     ) -> Errand:
         """Return a call by a user, to be run; `log` is that of the handle which holds it."""
-        now_ms, is_fresh = self._peers.now_ms(), request_id is None
-        if request_id is None:
-            request_id = self._peers.ids.new_request(now_ms)[0]
-        arrival = self._path.arrive(draft, identity, request_id, now_ms, remote)
-        return Errand(arrival, None, remote, log, is_fresh=is_fresh)
+        arrival = self._path.asked(draft, identity, request_id, self._peers.now_ms(), remote)
+        return Errand(arrival, None, remote, log, is_fresh=request_id is None)
 
     def arrival(self, request: Request) -> Arrival:
         """Return a request that was checked before, with what this node knows of its target."""
@@ -80,6 +77,29 @@ class Asking:
         agent = None if address is None else address.agent
         capability = None if agent is None else agent.capabilities.get(request.capability)
         return Arrival(request, bytes(request.body), agent, capability, (), "")
+
+    async def call(self, errand: Errand) -> Reply:
+        """Ask for a user. A call under a fresh id whose agent is held here becomes an errand once it moves: most never do."""
+        arrival, path = errand.arrival, self._path
+        is_plain = errand.is_fresh and arrival.capability is not None and not arrival.problems
+        fence = self._holds.fence(arrival.request.target) if is_plain else None
+        if fence is None:
+            return await self.run(errand)
+        way = Way(fence=fence, is_fresh=True)
+        opened = path.enter(arrival, None, path.clock.now_ns(), None, remote=errand.remote, way=way)
+        if isinstance(opened, Reply):
+            return opened
+        waiter: asyncio.Future[None] = path.loop.create_future()
+        path.wait_with(opened, waiter)
+        try:
+            await waiter
+        except asyncio.CancelledError:
+            path.stop_waiting(opened, waiter)
+            raise
+        if not way.is_moved:
+            return opened.delivered
+        errand.call = opened
+        return await self.run(errand)
 
     async def run(self, errand: Errand) -> Reply:
         """Ask wherever the agent is, and again where it went if it moves, until there is a reply."""

@@ -177,7 +177,7 @@ class Cluster(Placement):
         """Call for a user where the agent is; an id that no caller may choose is refused here."""
         if request_id is not None and chosen_id_problem(request_id):
             return self.path.call_here(draft, identity, request_id, remote)
-        return self.asking.run(self.asking.errand(draft, identity, request_id, remote))
+        return self.asking.call(self.asking.errand(draft, identity, request_id, remote))
 
     def call_under(self, arrival: Arrival, parent: Call, *, is_repeated: bool) -> Coroutine[Any, Any, Reply]:
         """Call on behalf of a call under way where the agent is; once only where it was asked for before."""
@@ -248,20 +248,26 @@ class Cluster(Placement):
         way, request_id = call.way, call.request.request_id
         if way is None:
             return
-        kept = [one for one in records if type(one) is not Settled or not self._is_withdrawn(one, request_id)]
+        is_short = len(records) == 1  # as most are: nothing ends with it, and nothing is saved
+        kept = records if is_short else [one for one in records if not self._is_withdrawn(one, request_id)]
         if way.fence is None:
             self.carrier.ended(call, way, event, kept)
         else:
             terms = way.to_end(request_id)
             if event is Event.CANCEL and way.is_served and way.caller is not None:
                 terms = replace(terms, fences=(*terms.fences, way.caller))  # its caller may have moved
+            if is_short:
+                self.journal.append(kept, partial(self._ended, call, event), terms)
+                return
             if states := _states_before(kept):
                 terms = replace(terms, documents=states)
             self.path.sessions.append(kept, partial(self._ended, call, event), terms)
 
-    def _is_withdrawn(self, end: Settled, top_id: str) -> bool:
+    def _is_withdrawn(self, end: Record, top_id: str) -> bool:
         """Withdraw a call that was sent elsewhere, if it is below the call that ends; the store ends it with the rest."""
-        return end.request.request_id != top_id and self.carrier.withdraw(end.request.request_id)
+        if type(end) is not Settled or end.request.request_id == top_id:
+            return False
+        return self.carrier.withdraw(end.request.request_id)
 
     def _ended(self, call: Call, event: Event, error: Exception | None) -> None:
         settlement = self.path.settlement

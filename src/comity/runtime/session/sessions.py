@@ -203,7 +203,7 @@ class Sessions:
         """
         request = accepted.request
         if live is None or not is_new(live, request):
-            self.append((accepted,), then, terms)
+            self._journal.append((accepted,), then, terms)
             return
         terms = replace(terms, session=(live.key, request.user_id))
         if self._merging is None or live.session.version:
