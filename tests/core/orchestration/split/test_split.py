@@ -19,6 +19,7 @@ from check_split import judged
 CASES = yaml.safe_load((Path(__file__).parent / "requests.yaml").read_text())
 LATER = yaml.safe_load((Path(__file__).parent / "later_requests.yaml").read_text())
 BARS = {"single": 0.95, "sequential": 0.95, "parallel": 0.95, "mixed": 0.85}
+FURTHER = yaml.safe_load((Path(__file__).parent / "further_requests.yaml").read_text())
 LATER_BARS = {"single": 0.95, "sequential": 0.85, "parallel": 0.95, "mixed": 0.85}
 
 
@@ -34,6 +35,12 @@ def test_requests_that_were_labelled_later_get_their_parts_in_order(kind: str) -
     assert sum(is_good for _, _, is_good in found) / len(found) >= LATER_BARS[kind], [
         text for text, _, good in found if not good
     ]
+
+
+@pytest.mark.parametrize("kind", BARS)
+def test_requests_that_were_labelled_without_a_look_at_the_rules_get_their_parts_in_order(kind: str) -> None:
+    found = judged({kind: FURTHER[kind]})[kind]
+    assert sum(is_good for _, _, is_good in found) / len(found) >= 0.9, [text for text, _, good in found if not good]
 
 
 def test_the_labelled_set_has_more_than_a_hundred_requests() -> None:

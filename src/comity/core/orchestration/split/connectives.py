@@ -23,20 +23,22 @@ class Link(StrEnum):
 STRONG: Final = frozenset({Link.THEN, Link.LAST, Link.ALSO, Link.NUMBERED})
 
 _THEN: Final = (
-    r"(?:and\s+|but\s+)?(?:then|after(?:\s+that|wards?|\s+this|\s+which)|subsequently|thereafter|following\s+that|from\s+there|"
+    r"(?:and\s+|but\s+)?(?:then|(?:the|your)\s+(?:next|second|third)\s+step\s+is\s+to|in\s+a\s+(?:second|third|next)\s+step|"
+    r"so\s+that\s+you\s+can(?=\s+{verb})|after(?:\s+that|wards?|\s+this|\s+which)|subsequently|thereafter|following\s+that|from\s+there|"
     r"next(?=\s*,|\s+(?:up|please|{verb}))|(?:once|when|as\s+soon\s+as)\s+(?:(?:you|we)(?:'re|\s+are|'ve|\s+have)\s+(?:done|finished|got\s+"
-    r"(?:it|that|them))|(?:that|this|it|which)(?:'s|\s+is|\s+has\s+been)\s+(?:done|finished|complete|completed|ready|in|clear|through)|"
+    r"(?:it|that|them))|you\s+(?:know|see)\s+(?:it|that|them|this|the\s+(?:answers?|results?))|(?:that|this|it|which)(?:'s|\s+is|\s+has\s+been)\s+(?:done|finished|complete|completed|ready|in|clear|through|settled|decided|known|"
+    r"sorted|fixed|agreed|over)|"
     r"done|finished|complete|completed|ready)(?:\s+with\s+(?:that|it|this))?|"
     r"(?:once|when|as\s+soon\s+as|after)\s+(?:both|all|they|everyone|everybody)(?:\s+of\s+(?:them|these|those))?\s+(?:have|has|are)\s+"
-    r"(?:[a-z]+(?:ed|en)|done|ready|in|back|there)|with\s+that\s+(?:done|in\s+hand)|second(?:ly)?(?=\s*,)|"
-    r"third(?:ly)?(?=\s*,)|fourth(?:ly)?(?=\s*,)|as\s+(?:a|the)\s+(?:second|third|next|following)\s+step)"
+    r"(?:[a-z]+(?:ed|en)|done|ready|in|back|there)|with\s+that\s+(?:done|in\s+hand)|second(?:ly)?(?=\s*,|\s+{verb})|"
+    r"third(?:ly)?(?=\s*,|\s+{verb})|fourth(?:ly)?(?=\s*,|\s+{verb})|as\s+(?:a|the)\s+(?:second|third|next|following)\s+step)"
 )
 _LAST: Final = (
     r"(?:and\s+)?(?:finally|lastly|last(?=\s*,)|at\s+the\s+end|to\s+(?:finish|conclude|wrap\s+up)|in\s+the\s+end|"
     r"as\s+(?:a|the)\s+(?:last|final)\s+step)"
 )
 _ALSO: Final = (
-    r"(?:and\s+)?(?:also|in\s+addition|additionally|separately|independently|besides(?:\s+that)?|meanwhile|in\s+parallel|in\s+the\s+meantime|"
+    r"(?:and\s+|but\s+)?(?:also|in\s+addition|additionally|separately|independently|besides(?:\s+that)?|meanwhile|in\s+parallel|in\s+the\s+meantime|"
     r"at\s+the\s+same\s+time|simultaneously|while\s+(?:you\s+are|you're)\s+(?:at\s+it|doing\s+that)|on\s+top(?:\s+of\s+that)?|apart\s+from\s+that|"
     r"furthermore|moreover|plus|as\s+well\s+as|and\s+on\s+the\s+side|oh\s+and|another\s+thing)"
 )
@@ -55,7 +57,8 @@ _ABBREVIATED: Final = re.compile(
     re.IGNORECASE,
 )
 _ITEM: Final = re.compile(
-    r"(?:^|(?<=[\s:;,.]))(?:(?P<step>step\s+\d{1,2}\s*[:.)-]|\(?\d{1,2}[.):](?!\d))|(?P<bullet>(?<![^\n])[ \t]*[-*•]))\s+",
+    r"(?:^|(?<=[\s:;,.]))(?:(?P<letter>\(?[a-h]\))|"
+    r"(?P<step>step\s+\d{1,2}\s*[:.)-]|\(?\d{1,2}[.):](?!\d))|(?P<bullet>(?<![^\n])[ \t]*[-*•]))\s+",
     re.IGNORECASE,
 )
 _ITEMS_MIN: Final = 2
@@ -97,6 +100,9 @@ def items(text: str) -> tuple[str, list[str], bool] | None:
     numbers = [int(digits) for mark in marks if mark["step"] for digits in re.findall(r"\d+", mark["step"])]
     if numbers and numbers != list(range(numbers[0], numbers[0] + len(numbers))):
         return None  # figures in a sentence, not numbers of items
+    letters = "".join(re.findall(r"[a-h]", "".join(mark["letter"] or "" for mark in marks).lower()))
+    if not "abcdefgh".startswith(letters):
+        return None
     is_steps = any(mark["step"] and mark["step"].lower().startswith("step") for mark in marks)
     return text[: marks[0].start()].strip(" \t\n:"), [one for one in found if one], is_steps
 
@@ -129,14 +135,19 @@ _BACK_WORDS: Final = re.compile(
             rf"(?:that|this) {_ONE_THING}",
             r"the (?:same|best|top|worst|cheapest|strongest|weakest|highest|lowest) (?:one|ones|two|three|\d+)",
             r"each (?:one|of them)|one of them|the first one",
+            r"what (?:you|we) (?:have )?(?:find|found|learn(?:ed|t)?|see|saw|get|got|discover(?:ed)?|come up with)",
         )
     ),
     re.IGNORECASE,
 )
 _BACK_PHRASE: Final = re.compile(
-    r"^(?:(?:and|then|so)\s+)*(?:based|depending|building|relying|drawing|using|from|with|given|in\s+light\s+of|taking|by\s+means\s+of)\s+(?:(?:up)?on\s+)?"
-    r"(?:that|this|it|them|these|those|both|(?:the|those|these|its|their)\s+(?:[a-z]+\s+){0,2}?(?:results?|findings?|outcomes?|outputs?|answers?|"
-    r"insights?|conclusions?|numbers|figures|values?|segments?|analysis))\s*,?\s+",
+    r"^(?:(?:and|then|so)\s+)*(?:(?:for\s+(?:each|every|all)\s+of\s+(?:them|these|those|the\s+[a-z]+)|(?:based|depending|building|relying|drawing|using|from|with|given|in\s+light\s+of|taking|by\s+means\s+of)\s+(?:(?:up)?on\s+)?"
+    r"(?:(?:that|this)\s+"
+    + _ONE_THING
+    + r"|(?:these|those)\s+"
+    + _MANY
+    + r"|that|this|it|them|these|those|both|(?:the|those|these|its|their)\s+(?:[a-z]+\s+){0,2}?(?:results?|findings?|outcomes?|outputs?|answers?|"
+    r"insights?|conclusions?|numbers|figures|values?|segments?|analysis))))\s*,?\s+",
     re.IGNORECASE,
 )
 _QUOTED: Final = re.compile(r"\"[^\"]{1,400}\"|“[^”]{1,400}”|\([^()]{1,400}\)|(?<!\w)'[^']{1,400}'(?!\w)")

@@ -24,6 +24,7 @@ from comity.core.orchestration.split.plan import Part, Plan
 from comity.core.orchestration.split.reversal import reversed_parts
 from comity.core.orchestration.split.verbs import (
     AUXILIARIES,
+    DETERMINERS,
     LOOKING,
     PAIRING,
     PARTICLES,
@@ -39,7 +40,7 @@ TEXT_MAX: Final = 4_000  # characters that are looked at
 SURE: Final = 0.5  # from this confidence on a classifier's word counts
 _LEADING: Final = re.compile(r"^(?:and|but)\s+(?!then\b)", re.IGNORECASE)
 _FIRST: Final = re.compile(
-    r"^(?:first(?:ly)?(?:\s+of\s+all)?|to\s+(?:begin|start)\s+with|start\s+by|begin\s+by|begin\s+with|as\s+a\s+first\s+step)\b[\s,:]*",
+    r"^(?:first(?:ly)?(?:\s+of\s+all|\s+off)?|initially|at\s+first|for\s+starters|in\s+a\s+first\s+step|to\s+(?:begin|start)\s+with|start\s+by|begin\s+by|begin\s+with|as\s+a\s+first\s+step)\b[\s,:]*",
     re.IGNORECASE,
 )
 
@@ -51,6 +52,10 @@ _ASKED_FOR: Final = re.compile(
 _THING: Final = re.compile(r"^an?\s+\w+\s+\w+", re.IGNORECASE)
 _HOLDING: Final = re.compile(r"\b(?:with|between|including|containing|comparing|that|which|featuring|from)\b", re.IGNORECASE)
 
+_HAVING: Final = re.compile(
+    r"^(?:have|get)\s+(?:it|them|this|that|these|those|the\s+\w+|both)\s+\w+(?:ed|en|t|d)\b", re.IGNORECASE
+)
+_MANNER: Final = re.compile(r"^\s*(?:keep\s+(?:it|them|this|that)|be|make\s+it)\s+\w+\s*[.!]?$", re.IGNORECASE)
 _IN_ORDER: Final = re.compile(r"\b(?:in (?:this|that|the following) order|steps?|in order|in turn|one after)\b", re.IGNORECASE)
 
 Rank = Callable[[str], tuple[str, float]]  # the intent of a text, and the confidence in it
@@ -189,10 +194,15 @@ def _is_cut(left: str, right: str, kind: Link, connective: str) -> bool:
         return True
     if told[0] in WH and (_has_subordinate(said) or said[0] not in WH | AUXILIARIES):
         return False  # "tell me what it costs and why it matters"
-    if told[0] in AUXILIARIES and said[0] not in WH | AUXILIARIES:
+    if told[0] in AUXILIARIES and said[0] not in WH | AUXILIARIES and not _HAVING.match(without_politeness(right)):
         return False
+    if _MANNER.match(right):
+        return False  # how to do it: "and keep it short"
     if (
-        PAIRING & set(said[:2]) and told[0] not in {"tell", "write", "send", "draft"} and len(said) <= 3
+        PAIRING & set(said[:2])
+        and told[0] not in {"tell", "write", "send", "draft"}
+        and len(said) <= 3
+        and told[1:2] != [*DETERMINERS & set(told[1:2])]
     ):  # "compare price and rate"
         return False
     if said[-1:] == ["ahead"] or (said[0] in {"go", "try", "come"} and len(said) <= 2):  # "go ahead and"

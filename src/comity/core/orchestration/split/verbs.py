@@ -37,7 +37,12 @@ purchase queue recalculate recall recheck recompute rebuild recreate recruit red
 register relate relay reopen reorganise reproduce resend reschedule resubmit retrieve return revert ring roll rotate scale
 shorten sign silence skim slice snooze source speak standardise standardize stream strip style surface swap synthesise
 synthesize tailor teach text think title triage trigger try type uncover undo unify unsubscribe vary vet visit vote wake water
-zip dim mail mute benchmark budget plan forecast
+zip dim mail mute benchmark budget plan forecast know understand defer delay postpone upgrade accelerate adapt adopt advertise
+assist avoid browse calibrate collate convene curate emphasise emphasize ensure expedite facilitate halve isolate liaise
+maximise maximize minimise minimize nominate onboard oversee paraphrase photograph pinpoint prescribe prevent procure promote
+protect prune reassign rebalance reconnect recover recycle redeem reimburse reinstall relocate repair repay replenish restock
+restructure retest retire reuse reverse sanitise sanitize secure stabilise stabilize strengthen subscribe substitute supervise
+tackle terminate trace troubleshoot unblock uninstall unpack upsell withdraw
 """
 # Verbs that are nouns as often: a verb only before what a noun phrase begins with, or at the end of a strong cut.
 _AMBIGUOUS: Final = """
@@ -48,6 +53,11 @@ profile project quote rank rate record report request research reserve review ro
 ship show sketch sort split stage state stress structure study summary support survey switch tag target test text total track
 train transfer trim update mail use value view walk watch work benchmark brief sample sum value
 """
+# Nouns far more often: a verb only before what a noun phrase begins with, and in "back up".
+RARE: Final = frozenset(
+    "back bill charge code credit date drive guide host lease light mix patch pin program rent sample serve size spend sponsor "
+    "staff tax trade wire".split()
+)
 VERBS: Final = frozenset(_PLAIN.split()) | frozenset(_AMBIGUOUS.split()) - {"sale", "summary"}
 AMBIGUOUS: Final = frozenset(_AMBIGUOUS.split())
 WH: Final = frozenset(
@@ -114,6 +124,9 @@ _POLITE: Final = re.compile(
     rf"""^(?:
     (?:please|kindly|just|now|so|ok|okay|hi|hey|hello|well|also|too|quickly|briefly|maybe|perhaps|again|simply|always|additionally
       |afterwards?|instead|otherwise|immediately|carefully|all\ right|thanks|team)\b[\s,]*
+    |(?:i\ have\ |there\ are\ )?(?:two|three|four|five|several|some|a\ few|a\ couple\ of)\ (?:more\ |small\ |quick\ )?
+      (?:things|tasks|requests|questions|favou?rs|jobs|points)(?:\ (?:please|for\ you|to\ do))?\ ?[:–—-]\ *
+    |not\ only\ (?:(?:do|should|must|can)\ (?=(?:i|we|you)\b))?
     |(?:can|could|would|will)\ (?:you|we|i|someone)\ (?:please\ |kindly\ |also\ |then\ |just\ |perhaps\ )*(?=\w)
     |(?:i|we){_ALSO}\ (?:like|want|need|wish|love|have|got)\ (?:you\ |someone\ |us\ )?to\ (?:also\ |then\ )?
     |you\ (?:should|must|need\ to|can|have\ to)\ (?:also\ |then\ )?
@@ -175,6 +188,8 @@ def starts_like_a_clause(text: str, *, is_strong: bool = False) -> bool:
         return len(words) > 1
     if first in {"don't", "never"} and len(words) > 1:
         first, words = words[1], words[1:]
+    if first in RARE:
+        return len(words) > 2 and (words[1] in DETERMINERS or words[1] == "up")
     if first not in VERBS:
         return False
     if is_strong:
