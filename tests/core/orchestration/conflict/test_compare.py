@@ -16,7 +16,7 @@ from comity.core.orchestration.conflict.dates import intervals
 from comity.core.orchestration.conflict.quantity import quantities
 
 sys.path.insert(0, str(Path(__file__).parents[4] / "scripts"))
-from check_conflicts import judged
+from check_conflicts import judged, missed
 
 _JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-5000, 5000) | st.floats(allow_nan=True, allow_infinity=True) | st.text(max_size=12)
@@ -31,6 +31,13 @@ def test_every_labelled_pair_is_judged_as_labelled(name: str, least: int) -> Non
     found = judged(yaml.safe_load((Path(__file__).parent / name).read_text()))
     assert len(found) > least
     assert [(pair, got) for label, pair, got in found if got.relation is not label] == []
+
+
+def test_pairs_that_were_labelled_without_a_look_at_the_rules_are_judged_as_labelled_but_for_a_few() -> None:
+    found = judged(yaml.safe_load((Path(__file__).parent / "further_pairs.yaml").read_text()))
+    wrong = [(pair, got) for label, pair, got in found if got.relation is not label]
+    assert len(wrong) <= 0.06 * len(found), wrong
+    assert missed(found) <= 0.04 * len(found)
 
 
 @given(_JSON, _JSON, st.sampled_from(["", "npv", "ranking", "year", "account_id", "summary"]))

@@ -219,6 +219,8 @@ def _sentences(left: str, right: str, rules: Rules) -> Finding:
                 found = _numbers(first, second, "", rules, 0)
                 if found is not None and found.relation is Relation.CONFLICT:
                     return Finding(Relation.CONFLICT, "text", f"figures: {first} / {second}")
+        if why := texts.exchanged(left, right):
+            return Finding(Relation.CONFLICT, "text", why)
         return Finding(Relation.AGREE, "text")
     return Finding(Relation.UNKNOWN, "text about something else")
 

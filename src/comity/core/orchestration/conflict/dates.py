@@ -36,6 +36,7 @@ _PATTERNS: Final = tuple(
         rf"^(?P<word>{_MONTH})\.? (?P<day>\d{{1,2}})(?:st|nd|rd|th)?,? {_YEAR}$",
         rf"^{_YEAR}/(?P<month>\d{{1,2}})/(?P<day>\d{{1,2}})$",
         rf"^(?P<day>\d{{1,2}})\.(?P<month>\d{{1,2}})\.{_YEAR}$",
+        rf"^(?P<season>early|mid|late|(?:the )?(?:beginning|start|middle|end) of|year[- ]end)[ -]?{_YEAR}$",
         rf"^(?:fy|fiscal year|calendar year|year) ?{_YEAR}$",
         rf"^(?P<first>\d{{1,2}})[/-](?P<other>\d{{1,2}})[/-]{_YEAR}$",
     )
@@ -44,6 +45,17 @@ _CLOCK: Final = re.compile(
     r"^(?P<hour>\d{1,2})(?:[:.h](?P<minute>\d\d))?(?::\d\d)?\s*(?P<half>am|pm|a\.m\.|p\.m\.)?(?:\s*o'clock)?$", re.IGNORECASE
 )
 _WEEKDAY: Final = re.compile(r"^(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?,? ", re.IGNORECASE)
+_ZONES: Final = {
+    "WET": "+00:00", "BST": "+01:00", "CET": "+01:00", "CEST": "+02:00", "EET": "+02:00", "EEST": "+03:00", "IST": "+05:30",
+    "JST": "+09:00", "EST": "-05:00", "EDT": "-04:00", "CST": "-06:00", "CDT": "-05:00", "MST": "-07:00", "MDT": "-06:00",
+    "PST": "-08:00", "PDT": "-07:00",
+}  # fmt: skip
+_ZONE: Final = re.compile(rf"(?<=\d)\s*({'|'.join(_ZONES)})$")
+_ORDINAL: Final = re.compile(
+    r"^(?:the )?(?P<which>first|second|third|fourth|1st|2nd|3rd|4th)[ -](?P<part>half|quarter)(?: of|,)? ", re.IGNORECASE
+)
+# By the first letters: early, beginning, start, mid, late, end, year-end; wide, as such words are meant.
+_SEASONS: Final = {"ear": (1, 4), "beg": (1, 4), "sta": (1, 4), "mid": (4, 6), "lat": (9, 4), "end": (10, 3), "yea": (12, 1)}
 _FAR: Final = timedelta(hours=14)  # a time without a zone may be this much earlier or later
 
 
@@ -51,7 +63,7 @@ def intervals(value: Any) -> tuple[Interval, ...]:
     """Return every reading of a text as a date; none if it is no date."""
     if not isinstance(value, str) or not 4 <= len(value) <= 40:
         return ()
-    text = _WEEKDAY.sub("", value.strip())
+    text = _ORDINAL.sub(_as_number, _ZONE.sub(lambda found: _ZONES[found[1]], _WEEKDAY.sub("", value.strip())))
     try:
         if found := _ISO.match(text):
             return (_of_iso(found),)
@@ -61,6 +73,13 @@ def intervals(value: Any) -> tuple[Interval, ...]:
     except ValueError:  # the 31st of February
         return ()
     return ()
+
+
+def _as_number(found: re.Match[str]) -> str:
+    """Return "first half of" as `H1`, "third quarter of" as `Q3`."""
+    which = found["which"].lower()
+    number = which[0] if which[0].isdigit() else str(("first", "second", "third", "fourth").index(which) + 1)
+    return f"{found['part'][0].upper()}{number} ".replace("H3", "").replace("H4", "")
 
 
 def minutes(value: Any) -> int | None:
@@ -97,6 +116,10 @@ def _of_parts(parts: dict[str, str | None]) -> tuple[Interval, ...]:
         first, other = int(parts["first"] or 0), int(parts["other"] or 0)
         pairs = {(month, day) for month, day in ((first, other), (other, first)) if month <= 12}
         return tuple(_days(year, month, day) for month, day in sorted(pairs))
+    if season := parts.get("season"):
+        word = season.lower().removeprefix("the ")
+        begin, count = _SEASONS[word[:3]]
+        return (_months(year, begin, count),)
     if quarter := parts.get("quarter"):
         return (_months(year, 3 * int(quarter) - 2, 3),)
     if half := parts.get("half"):

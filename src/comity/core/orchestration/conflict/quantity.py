@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from comity.core.orchestration.conflict.units import CURRENCIES, SCALES, SIGNS, UNITS, YEAR, to_kelvin
+from comity.core.orchestration.conflict.units import CURRENCIES, DAY, MONTH, SCALES, SIGNS, UNITS, YEAR, to_kelvin
 
 INFINITE: Final = float("inf")
 LENGTH_MAX: Final = 120  # characters of a text that can be a quantity
@@ -88,8 +88,9 @@ _WORDS: Final[dict[str, float]] = {
     **_TENS,
     **{f"{ten}{joint}{one}": tens + ones for ten, tens in _TENS.items() for ones, one in enumerate(_ONES, 1) for joint in "- "},
 }
+_ALONE: Final = "|".join(sorted(set(_WORDS) - {"a", "an", "half a"}))  # the grade A is no number
 _WORDED: Final = re.compile(
-    rf"^({'|'.join(sorted(map(str, _WORDS), key=len, reverse=True))})\s+(.+)$|^({'|'.join(map(str, _WORDS))})$", re.IGNORECASE
+    rf"^({'|'.join(sorted(map(str, _WORDS), key=len, reverse=True))})\s+(.+)$|^({_ALONE})$", re.IGNORECASE
 )
 
 
@@ -107,7 +108,15 @@ _RATE: Final = re.compile(
     r"|(?P<word>p\.a\.?|yearly|annually|monthly|weekly|daily|quarterly|hourly))$",
     re.IGNORECASE,
 )
+_MINUS: Final = re.compile(r"^(?:minus|negative)\s+(?=[\d$€£a-z])", re.IGNORECASE)
+_ISO_DURATION: Final = re.compile(
+    r"^P(?=[\dT])(?:(\d+)Y)?(?:(\d+)M)?(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?$"
+)
+_ISO_SIZES: Final = (YEAR, MONTH, 7 * DAY, DAY, 3600.0, 60.0, 1.0)
+_COMPONENT: Final = re.compile(r"\d+(?:\.\d+)?\s*[a-z]+", re.IGNORECASE)
+_COMPOUND: Final = re.compile(r"^(?:\d+(?:\.\d+)?\s*[a-z]+(?:\s*,\s*|\s+and\s+|\s*)(?=\d|$)){2,4}$", re.IGNORECASE)
 _PART: Final = re.compile(r"^(?P<part>\d{1,4})\s*(?:of|out of|in|/)\s*(?P<whole>[1-9]\d{0,3})$", re.IGNORECASE)
+_TO: Final = re.compile(r"^(?P<part>\d)\s?:\s?(?P<whole>[1-9])$")
 _FRACTIONS: Final = {
     "half": 0.5, "a half": 0.5, "one half": 0.5, "a third": 1 / 3, "one third": 1 / 3, "two thirds": 2 / 3, "a quarter": 0.25,
     "one quarter": 0.25, "three quarters": 0.75, "a fifth": 0.2, "one fifth": 0.2, "a tenth": 0.1,
@@ -177,10 +186,18 @@ def _of_text(text: str, dollar: str) -> tuple[Quantity, ...]:
         if found := pattern.match(text):
             inner = _of_text(found["value"].strip(), dollar)
             return tuple(replace(one, high=INFINITE) if side == "low" else replace(one, low=-INFINITE) for one in inner)
-    if (found := _RATE.match(text)) and (read := _of_text(found["value"].strip(), dollar)):
+    if signed := _MINUS.match(text):
+        return tuple(replace(one, low=-one.high, high=-one.low) for one in _of_text(text[signed.end() :], dollar))
+    if seconds := _iso_seconds(text):
+        return (Quantity(seconds, seconds, half=0.5, dimension="time"),)
+    if _COMPOUND.match(text) and (read := _of_compound(text, dollar)):
+        return read
+    point = _POINT.match(text)
+    is_unit = point is not None and point["rest"].strip().lower() in UNITS  # km/h is no rate of kilometres
+    if not is_unit and (found := _RATE.match(text)) and (read := _of_text(found["value"].strip(), dollar)):
         period = _PERIODS.get((found["period"] or found["word"]).lower().rstrip("."), 0.0)
         return tuple(replace(one, period=period) for one in read)
-    if found := _PART.match(text):
+    if found := _PART.match(text) or _TO.match(text):
         share = float(found["part"]) / (float(found["whole"]) or 1.0)
         return (Quantity(share, share, half=0.005, dimension="share", size=0.01),)
     if text.lower() in _FRACTIONS:
@@ -192,6 +209,25 @@ def _of_text(text: str, dollar: str) -> tuple[Quantity, ...]:
     if found := _POINT.match(text):
         return _of_point(found, dollar)
     return ()
+
+
+def _iso_seconds(text: str) -> float:
+    """Return the length of a duration such as PT1H30M; 0 for any other text."""
+    found = _ISO_DURATION.match(text)
+    return 0.0 if found is None else sum(float(count) * _ISO_SIZES[at] for at, count in enumerate(found.groups()) if count)
+
+
+def _of_compound(text: str, dollar: str) -> tuple[Quantity, ...]:
+    """Return a quantity said in two units or more, such as "1 h 30 min" or "5 ft 11 in"."""
+    said = re.sub(r"(?<=\d)(\s*)m(?=\W|\d|$)", r"\1min", text) if re.search(r"\d\s*(?:h|d)", text) else text  # 1h 30m
+    parts = [_of_text(one.strip(), dollar) for one in _COMPONENT.findall(said)]
+    if not all(parts) or any(one[0].dimension not in {"time", "length", "mass"} for one in parts):
+        return ()
+    last = parts[-1][0]
+    if any(one[0].dimension != last.dimension for one in parts):
+        return ()
+    total = sum(one[0].low for one in parts)
+    return (replace(last, low=total, high=total, is_whole=False),)
 
 
 def _of_range(low_text: str, high_text: str, dollar: str) -> tuple[Quantity, ...]:
@@ -273,7 +309,7 @@ def _measured(found: Quantity, unit: str, dollar: str) -> tuple[Quantity, ...]:
         return (replace(found, dimension="money", unit=dollar if code == "$" else code),)
     known = UNITS.get(spelt) or UNITS.get(spelt.replace("²", "2"))
     if known is None:
-        return (replace(found, unit=spelt),) if len(spelt.split()) <= 3 and not re.search(r"\d", spelt) else ()
+        return (replace(found, unit=spelt),) if len(spelt.split()) <= 3 and not re.search(r"[\d,]", spelt) else ()
     dimension, size = known
     if dimension == "temperature":
         return (replace(found, low=to_kelvin(found.low, spelt), high=to_kelvin(found.high, spelt), dimension=dimension),)

@@ -15,8 +15,9 @@ SAME_SENTENCE: Final = 0.5  # of their content words two sentences share if they
 MISSING: Final = frozenset(
     {"", "-", "--", "—", "?", "n/a", "na", "none", "null", "nil", "unknown", "tbd", "tba", "tbc", "not available", "not known",
      "no data", "not specified", "unspecified", "undefined", "not applicable", "missing", "not given", "not disclosed",
-     "pending", "nan",
-     "unavailable", "to be determined", "to be confirmed", "data unavailable", "not reported", "not stated"}
+     "pending", "nan", "unavailable", "to be determined", "to be confirmed", "to be announced", "to be decided",
+     "data unavailable", "not reported", "not stated", "not provided", "not mentioned", "not found", "not determined",
+     "undetermined", "not yet known", "not yet available", "not assigned", "unassigned", "no information", "no answer"}
 )  # fmt: skip
 _YES: Final = frozenset({"yes", "true", "y", "on", "correct", "affirmative", "enabled", "agreed", "ja", "oui", "si"})
 _NO: Final = frozenset({"no", "false", "n", "off", "incorrect", "negative", "disabled", "nein", "non"})
@@ -54,7 +55,9 @@ _ALIASES: Final = {
     "america": "united states", "uk": "united kingdom", "u.k.": "united kingdom", "great britain": "united kingdom",
     "uae": "united arab emirates",
     "eu": "european union", "nyc": "new york city", "holland": "netherlands", "the netherlands": "netherlands",
-    "deutschland": "germany",
+    "deutschland": "germany", "de": "germany", "fr": "france", "es": "spain", "nl": "netherlands", "ch": "switzerland",
+    "jp": "japan", "cn": "china", "br": "brazil", "gb": "united kingdom", "pl": "poland", "dk": "denmark", "fi": "finland",
+    "pt": "portugal", "gr": "greece", "ie": "ireland", "mx": "mexico", "kr": "south korea", "tr": "turkey",
 }  # fmt: skip
 _NEGATIONS: Final = frozenset(
     {
@@ -129,8 +132,13 @@ _STOP: Final = frozenset(
      "been", "being", "it", "its", "this", "that", "these", "those", "and", "or", "we", "you", "they", "i", "our", "your",
      "their", "will", "would", "should", "could", "can", "may", "might", "must", "has", "have", "had", "do", "does",
      "did", "so", "very", "than", "then", "there", "here", "into", "about", "please", "go", "went", "gone", "goes",
-     "going"}
+     "going", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "some", "several", "many", "few"}
 )  # fmt: skip
+_SHORT: Final = {
+    "st": "street", "rd": "road", "ave": "avenue", "blvd": "boulevard", "sq": "square", "dept": "department",
+    "mgmt": "management",
+    "intl": "international", "govt": "government", "univ": "university", "mgr": "manager", "asst": "assistant",
+}  # fmt: skip
 _FINITE: Final = frozenset(
     {"is", "are", "was", "were", "will", "should", "has", "have", "had", "increased", "decreased", "rises", "grows", "falls",
      "improved", "declined", "dropped", "exceeded", "doubled"}
@@ -181,6 +189,19 @@ healthy | sick unhealthy
 guilty | innocent
 present | absent
 all everyone | none nobody
+accelerate quicken | decelerate slow ease
+tighten | loosen ease
+gain win | lose
+confirm | deny refute dispute
+major | minor
+mandatory required compulsory | optional voluntary
+small | large big
+easy simple | hard difficult complex
+surplus | deficit shortage
+enough sufficient adequate | insufficient inadequate
+satisfied happy | dissatisfied unhappy
+import | export
+inflow | outflow
 """
 
 
@@ -195,9 +216,11 @@ def _opposed() -> dict[str, set[str]]:
 
 _PASTS: Final = {
     "fell": "fall", "fallen": "fall", "rose": "rise", "risen": "rise", "grew": "grow", "grown": "grow", "shrank": "shrink",
+    "rising": "rise", "losing": "lose",
     "sold": "sell", "bought": "buy", "won": "win", "lost": "lose", "began": "begin", "went": "go", "gone": "go",
 }  # fmt: skip
 OPPOSITES: Final = _opposed()
+_SIGN: Final = re.compile(r"(?:(?<=\w)[+-]+)?$")
 _WORD: Final = re.compile(r"[^\W_]+(?:[.'’-][^\W_]+)*|\d+(?:[.,]\d+)*%?")
 
 
@@ -220,13 +243,16 @@ def truth(text: str) -> bool | None:
 
 
 def _stems(text: str) -> list[str]:
-    return [stem(_spelt(word)) for word in _WORD.findall(plain(text).replace("-", " ").replace("/", " "))]
+    return [
+        word if word[0].isdigit() else stem(_spelt(word))
+        for word in _WORD.findall(plain(text).replace("-", " ").replace("/", " "))
+    ]
 
 
 def _spelt(word: str) -> str:
     """Return a word in one of its two English spellings, an irregular past in its present."""
-    if word in _PASTS:
-        return _PASTS[word]
+    if word in _PASTS or word in _SHORT:
+        return _PASTS.get(word) or _SHORT[word]
     for british, american in (
         ("our", "or"),
         ("ise", "ize"),
@@ -259,11 +285,15 @@ def same_category(left: str, right: str) -> tuple[bool, str]:
     one, other = (_ALIASES.get(plain(text), plain(text)) for text in (left, right))
     if one == other or one.replace(" ", "") == other.replace(" ", ""):
         return True, "same words"
+    if _SIGN.search(one)[0] != _SIGN.search(other)[0]:  # type: ignore[index]  # matches any text: A and A+
+        return False, "different signs"
     first, second = _stems(one), _stems(other)
     if first == second or "".join(first) == "".join(second):
         return True, "same words in another form"
     if ("," in left or "," in right) and Counter(first) == Counter(second) and len(first) == 2:
         return True, "same name in another order"
+    if _is_initials(left, right) or _is_initials(right, left):
+        return True, "initials"
     bare, other_bare = ([word for word in words if word not in _LEGAL | _TITLES] for words in (first, second))
     if bare and bare == other_bare:
         return True, "same name"
@@ -278,6 +308,13 @@ def same_category(left: str, right: str) -> tuple[bool, str]:
     ):
         return True, "one says more than the other"
     return False, "different words"
+
+
+def _is_initials(short: str, full: str) -> bool:
+    """Return whether a text such as HR stands for the first letters of another."""
+    letters = short.strip().replace(".", "")
+    words = [word for word in _WORD.findall(plain(full).replace("-", " ")) if word not in _STOP]
+    return letters.isupper() and 2 <= len(letters) == len(words) and letters.casefold() == "".join(word[0] for word in words)
 
 
 def _is_initialled(short: list[str], full: list[str]) -> bool:
@@ -333,6 +370,18 @@ def similarity(left: str, right: str) -> float:
     """Return the share of content words that two sentences have in common."""
     one, other = _content(left), _content(right)
     return len(one & other) / len(one | other) if one | other else 1.0
+
+
+def exchanged(left: str, right: str) -> str:
+    """Return the one word in which two sentences differ where both are months, weekdays or names; empty if there is none."""
+    said, told = (re.findall(r"[^\W_]+", text) for text in (left, right))
+    if len(said) != len(told):
+        return ""
+    pairs = [(one, other) for one, other in zip(said[1:], told[1:], strict=True) if one.casefold() != other.casefold()]
+    if len(pairs) != 1 or said[0].casefold() != told[0].casefold():
+        return ""
+    is_named = all(word[0].isupper() and word[1:].islower() for word in pairs[0])
+    return " / ".join(pairs[0]) if is_named else ""
 
 
 def figures(text: str) -> list[str]:

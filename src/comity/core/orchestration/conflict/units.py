@@ -37,7 +37,7 @@ _DIMENSIONS: Final[dict[str, dict[str, float]]] = {
     "share": {"% percent pct percentage per_cent": 0.01, "bp bps basis_point": 0.0001, "‰ permille": 0.001,
     "pp percentage_point": 0.01},
     "frequency": {"hz hertz": 1, "khz": 1e3, "mhz": 1e6, "ghz": 1e9},
-    "temperature": {"k kelvin": 1, "°c c celsius degree_celsius": 1, "°f f fahrenheit degree_fahrenheit": 1},
+    "temperature": {"°k kelvin": 1, "°c c celsius degree_celsius": 1, "°f f fahrenheit degree_fahrenheit": 1},
 }  # fmt: skip
 
 

@@ -141,13 +141,11 @@ _BACK_WORDS: Final = re.compile(
     re.IGNORECASE,
 )
 _BACK_PHRASE: Final = re.compile(
-    r"^(?:(?:and|then|so)\s+)*(?:(?:for\s+(?:each|every|all)\s+of\s+(?:them|these|those|the\s+[a-z]+)|(?:based|depending|building|relying|drawing|using|from|with|given|in\s+light\s+of|taking|by\s+means\s+of)\s+(?:(?:up)?on\s+)?"
-    r"(?:(?:that|this)\s+"
-    + _ONE_THING
-    + r"|(?:these|those)\s+"
-    + _MANY
-    + r"|that|this|it|them|these|those|both|(?:the|those|these|its|their)\s+(?:[a-z]+\s+){0,2}?(?:results?|findings?|outcomes?|outputs?|answers?|"
-    r"insights?|conclusions?|numbers|figures|values?|segments?|analysis))))\s*,?\s+",
+    r"^(?:(?:and|then|so)\s+)*(?:for\s+(?:each|every|all)\s+of\s+(?:them|these|those|the\s+[a-z]+)"
+    r"|(?:based|depending|building|relying|drawing|using|from|with|given|in\s+light\s+of|taking|by\s+means\s+of)\s+(?:(?:up)?on\s+)?"
+    rf"(?:(?:that|this)\s+{_ONE_THING}|(?:these|those)\s+{_MANY}|that|this|it|them|these|those|both"
+    r"|(?:the|those|these|its|their)\s+(?:[a-z]+\s+){0,2}?(?:results?|findings?|outcomes?|outputs?|answers?|"
+    r"insights?|conclusions?|numbers|figures|values?|segments?|analysis)))\s*,?\s+",
     re.IGNORECASE,
 )
 _QUOTED: Final = re.compile(r"\"[^\"]{1,400}\"|“[^”]{1,400}”|\([^()]{1,400}\)|(?<!\w)'[^']{1,400}'(?!\w)")

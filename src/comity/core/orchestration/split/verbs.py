@@ -54,10 +54,11 @@ ship show sketch sort split stage state stress structure study summary support s
 train transfer trim update mail use value view walk watch work benchmark brief sample sum value
 """
 # Nouns far more often: a verb only before what a noun phrase begins with, and in "back up".
-RARE: Final = frozenset(
-    "back bill charge code credit date drive guide host lease light mix patch pin program rent sample serve size spend sponsor "
-    "staff tax trade wire".split()
-)
+_RARE: Final = """
+back bill charge code credit date drive guide host lease light mix patch pin program rent sample serve size spend sponsor
+staff tax trade wire
+"""
+RARE: Final = frozenset(_RARE.split())
 VERBS: Final = frozenset(_PLAIN.split()) | frozenset(_AMBIGUOUS.split()) - {"sale", "summary"}
 AMBIGUOUS: Final = frozenset(_AMBIGUOUS.split())
 WH: Final = frozenset(
