@@ -204,3 +204,14 @@ async def test_a_socket_that_cannot_be_made_beside_the_store_leaves_nothing_open
     async with Node([worker()], engine=SqliteEngine(tmp_path / "work.db", "n1")) as node:
         assert (await node.call("A", "GO", user_id="u")).ok
     assert left() == NOTHING
+
+
+async def test_what_is_there_before_the_first_node_of_a_process_is_no_work_for_the_garbage_collector():
+    """A full collection stops the loop: it walks through every module, class and pattern unless they are set aside."""
+    gc.unfreeze()
+    counts = []
+    for _ in range(2):
+        async with Node([Agent("A")], lag_ms=None):
+            counts.append(gc.get_freeze_count())
+    assert counts[0] > 10_000
+    assert counts[1] <= counts[0]  # once: what later nodes leave behind is collected as ever
