@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from comity.core.agent.agent import Agent
 from comity.core.call.limits import CALLS_CEILING, CHAIN_MAX, INPUTS_BYTES_MAX
-from comity.core.document.payload import PayloadError, Problem, pack
+from comity.core.document.payload import PayloadError, pack
 from comity.core.envelope.envelope import Error, Reply, Request
 from comity.core.envelope.envelope import Status as ReplyStatus
 from comity.core.envelope.request_id import chosen_id_problem
@@ -26,14 +26,8 @@ from comity.core.journal.records import Settled
 from comity.core.tracing import trace_context
 from comity.core.tracing.trace_context import TraceContext
 from comity.core.workflow import history
-from comity.core.workflow.check import Catalog, Offer, check
-from comity.core.workflow.graph import Program
 from comity.core.workflow.history import Event, encode_event
 from comity.core.workflow.model import Definition
-from comity.core.workflow.read import DefinitionError, load
-from comity.core.workflow.replay import Difference, Moment, difference, forked, moments
-from comity.core.workflow.source import Mistake
-from comity.core.workflow.why import Decision, decisions
 from comity.errors import CallerError, ComityError, UnavailableError
 from comity.ports import Journal
 from comity.runtime.call.call import NEVER_MS
@@ -41,88 +35,44 @@ from comity.runtime.call.context import Context
 from comity.runtime.call.draft import Arrival
 from comity.runtime.call.replay import WORKFLOW as AGENT
 from comity.runtime.tracing.standing import placed
-from comity.runtime.workflow.aggregation import strategies
 from comity.runtime.workflow.handle import RunHandle
-from comity.runtime.workflow.host import Binder, Strategy
 from comity.runtime.workflow.run import Run
 from comity.runtime.workflow.schedules import TIMER, Schedules
-from comity.runtime.workflow.store import Pages, RunRecord, RunStore, Status
+from comity.runtime.workflow.store import Pages, RunRecord, Status
 from comity.runtime.workflow.timers import Timers
-from comity.runtime.workflow.watching import RunEvent, Watchers
+from comity.runtime.workflow.travel import TimeTravel
 
 if TYPE_CHECKING:
     from comity.runtime.call.path import CallPath
 
 log = logging.getLogger("comity")
 LATER_MS: Final = 1_000
-CHECKED_MAX: Final = 256  # definitions that are not checked again for each run
 PARKED: Final = -1  # the number of the one timer of a run that is not in memory
-_Moments = list[Moment]  # in the class, `list` is a method
-_Decisions = list[Decision]
 # Its address stays held while all its runs wait: another node that took it would take them.
 _MOST: Final = {"concurrency": 1_000_000, "pending_max": 1_000_000, "idle_ms": 1_000_000_000_000_000}
 
 
-class Workflows:
+class Workflows(TimeTravel):
     """The workflows a node knows and their runs."""
 
     def __init__(self, path: CallPath, journal: Journal) -> None:
-        self.path = path
-        self.journal = journal
+        super().__init__(path, journal)
         self.loop = path.loop
-        self.store = RunStore(journal)
         self.timers = Timers(path.clock, path.loop, self._fired)
-        self.watchers = Watchers()
-        self.strategies: dict[str, Strategy] = strategies()
         limits = path.limits
         deeper = min(limits.depth_max + 1, CHAIN_MAX)  # a run is no agent: its steps may go as deep as a user's calls
         self.step_limits = replace(limits, depth_max=deeper)
         # Of the root's account alone: its request carries those of a step, which its steps inherit.
         self._run_limits = replace(self.step_limits, calls_max=CALLS_CEILING, tokens_max=None)
-        self._library: dict[str, Definition] = {}
-        self._checked: dict[int, Definition] = {}  # by identity, and kept, so that no other gets the identity of one
         self._runs: dict[str, Run] = {}  # in memory
-        self._parked: dict[str, int] = {}  # held here and not in memory: how many events each has
         self._leftovers: dict[str, dict[str, Request]] = {}  # of runs that were put off: calls below them that are open
         self._waiters: dict[str, list[asyncio.Future[Reply]]] = {}
-        self._takes: dict[tuple[str, str], frozenset[str]] = {}
-        self._binders: dict[tuple[str, str], Binder | None] = {}
         agent = Agent(AGENT, **_MOST, takes_handoffs=False)  # type: ignore[arg-type]
         agent.capability("run")(self._drive)
         self._agent = agent
         self._address = f"{AGENT}/{journal.node_id}"  # of the runs that begin here
         self._capability = agent.capabilities["run"]
         self.schedules = Schedules(self)
-
-    # --- definitions ---
-
-    def add(self, *definitions: Definition | str) -> tuple[Definition, ...]:
-        """Let the node know workflows, by name; a text is read as YAML or JSON. Raises `DefinitionError`."""
-        made = tuple(load(one) if isinstance(one, str) else one for one in definitions)
-        self._library |= {one.name: one for one in made}
-        self._checked.clear()
-        self.store.unpin()
-        return made
-
-    @property
-    def definitions(self) -> Mapping[str, Definition]:
-        """The workflows the node knows, by name."""
-        return dict(self._library)
-
-    def check(self, definition: Definition) -> list[Mistake]:
-        """Return every mistake of a definition, judged against the node's agents and workflows."""
-        return check(definition, None, self.catalog(), self._library | {definition.name: definition}, self.strategies)
-
-    def catalog(self) -> Catalog:
-        """Return what the node's agents offer, as checks need it."""
-        found: dict[str, dict[str, Offer]] = {}
-        for agent in self.path.registry:
-            offers = {
-                code: Offer(one.inputs.json_schema(), None if one.outputs is None else one.outputs.json_schema())
-                for code, one in agent.capabilities.items()
-            }
-            found |= dict.fromkeys((agent.id, *agent.aliases), offers)
-        return found
 
     # --- starting ---
 
@@ -174,15 +124,6 @@ class Workflows:
         data = {} if data is None else data
         self._check_input(definition, data)
         return self._begin(definition, data, user_id, tenant_id, session_id, run_id, remote=remote, chain=chain)
-
-    def _check_input(self, definition: Definition, data: Any) -> None:
-        """Raise `CallerError` for an input that a workflow does not take."""
-        graph_input = self.store.pin(definition, self._library).graph.input_validator
-        if graph_input is not None and not graph_input.is_valid(data):
-            errors = [one for one, _ in zip(graph_input.iter_errors(data), range(10), strict=False)]
-            problems = tuple(Problem(".".join(map(str, ("input", *one.instance_path))), one.message) for one in errors)
-            what = "; ".join(f"{one.path}: {one.message}" for one in problems)
-            raise CallerError(f"the input of {definition.name} is not what it takes: {what}", problems=problems)
 
     async def start_below(self, above: Request, workflow: str | Definition, input: Any, run_id: str) -> RunHandle:  # noqa: A002
         """Start a run for a call under way, and return it once it is durable; under a `run_id` that is known, that run.
@@ -376,19 +317,6 @@ class Workflows:
         run = self._runs.get(run_id)
         return self.store.record(run_id) if run is None else run.view()
 
-    def _found(self, workflow: str | Definition) -> Definition:
-        definition = self._library.get(workflow) if isinstance(workflow, str) else workflow
-        if definition is None:
-            raise CallerError(f"there is no workflow {workflow}; add it with node.workflows.add", code="WORKFLOW_UNKNOWN")
-        if id(definition) not in self._checked:
-            if mistakes := self.check(definition):
-                raise DefinitionError(mistakes, definition.name)
-            self._library.setdefault(definition.name, definition)
-            if len(self._checked) >= CHECKED_MAX:
-                self._checked.clear()
-            self._checked[id(definition)] = definition
-        return definition
-
     # --- telling a run something ---
 
     async def answer(self, run_id: str, question_id: str, answer: Any, *, by: str = "") -> None:
@@ -579,111 +507,6 @@ class Workflows:
                     waiter.set_exception(gone)
         self._waiters.clear()
 
-    # --- time travel ---
-
-    def replay(self, run_id: str) -> _Moments:
-        """Return every event of a run with what followed from it. Nothing is called."""
-        record = self.get(run_id)
-        return moments(self._first_program(record), self.store.events(run_id), self.store.program)
-
-    def events(self, run_id: str) -> AsyncGenerator[RunEvent, None]:
-        """Yield what happened to a run, then what happens, until it has ended."""
-        record = self.get(run_id)
-        return self.watchers.watch(run_id, self.replay(run_id), has_ended=record.status.has_ended)
-
-    def why(self, run_id: str, place: str | None = None) -> _Decisions:
-        """Return how the edges of a run, or of one node, were decided, on what values, and what would have had to differ."""
-        record = self.get(run_id)
-        return decisions(self.store.program(record.definition), self.store.events(run_id), place)
-
-    async def fork(
-        self,
-        run_id: str,
-        *,
-        at: int | None = None,
-        input: Any = ...,  # noqa: A002
-        replies: Mapping[str, Reply | dict[str, Any]] | None = None,
-        workflow: Definition | str | None = None,
-        new_run_id: str | None = None,
-    ) -> RunHandle:
-        """Start a run that did the same as another until its event `at` (all of them if not given) and goes on from there.
-
-        input, replies: what is different: another input, or other replies by activation such as `{"score": {"data": …}}`.
-        workflow: another version to go on with.
-        """
-        from comity.core.workflow.response import response_of  # noqa: PLC0415
-
-        record = self.get(run_id)
-        events = self.store.events(run_id)
-        old = self._first_program(record)
-        definition = old.graph.definition if workflow is None else self._found(workflow)
-        new = self.store.program(record.definition) if workflow is None else self.store.pin(definition, self._library)
-        changed = {
-            place: response_of(one) if isinstance(one, Reply) else {"status": "success", "outcome": "success", **one}
-            for place, one in (replies or {}).items()
-        }
-        made_id = new_run_id or self.path.ids.new_request(self.now_ms())[0]
-        made = forked(
-            old,
-            new,
-            events,
-            at=len(events) if at is None else at,
-            run_id=made_id,
-            data=input,
-            replies=changed,
-            programs=self.store.program,
-        )
-        started = made[0]
-        assert isinstance(started, history.Started)
-        await self._hold_address()
-        handle = self._begin(
-            definition, started.input, record.user_id, record.tenant_id, record.session_id, made_id, made, forked_from=run_id
-        )
-        await self.path.durable()
-        return handle
-
-    def compare(self, run_id: str, workflow: Definition | str) -> Difference | None:
-        """Return where a new version would have done something else in this run; None if it may move there."""
-        record = self.get(run_id)
-        new = self.store.pin(self._found(workflow), self._library)
-        return difference(self._first_program(record), new, self.store.events(run_id), self.store.program)
-
-    async def migrate(self, run_id: str, workflow: Definition | str) -> RunRecord:
-        """Move a waiting run to a new version, if its history proves that both agree so far.
-
-        Raises `CallerError` WORKFLOW_MIGRATION_REFUSED with the step at which they differ.
-        """
-        record = self.get(run_id)
-        if record.status.has_ended:
-            raise CallerError(f"run {run_id} has ended", code="WORKFLOW_STATE_CONFLICT")
-        found = self.compare(run_id, workflow)
-        if found is not None:
-            raise CallerError(
-                f"run {run_id} stays with its version: {found}", code="WORKFLOW_MIGRATION_REFUSED", event=found.number
-            )
-        definition = self._found(workflow)
-        new = self.store.pin(definition, self._library)
-        if run_id not in self._parked:
-            raise CallerError(f"run {run_id} does not wait here; move it while it waits", code="WORKFLOW_STATE_CONFLICT")
-        moved = history.Migrated(self.now_ms(), new.hash)
-        count = self._parked[run_id]
-        self._parked[run_id] = count + 1
-        record = replace(
-            record,
-            began_as=record.began_as or record.definition,
-            definition=new.hash,
-            version=definition.version,
-            workflow=definition.name,
-            events=count + 1,
-        )
-        self.journal.append((*self.store.kept(new), Pages(run_id, count).add(encode_event(moved)), *self.store.save(record)))
-        await self.path.durable()
-        return record
-
-    def _first_program(self, record: RunRecord) -> Program:
-        """Return the version a run began with: its record has the one it goes on with."""
-        return self.store.program(record.began_as or record.definition)
-
     # --- for schedules ---
 
     @property
@@ -695,18 +518,6 @@ class Workflows:
         """Wait until everything recorded so far is durable."""
         await self.path.durable()
 
-    def prepared(self, workflow: str | Definition, data: Any) -> tuple[Definition, Program]:
-        """Return a workflow that takes these data, kept in the store."""
-        definition = self._found(workflow)
-        self._check_input(definition, data)
-        program = self.store.pin(definition, self._library)
-        self.journal.append(self.store.kept(program))
-        return definition, program
-
-    def version_of(self, name: str, key: str) -> Definition:
-        """Return the workflow that the node knows under a name, else the one under a content hash."""
-        return self._library.get(name) or self.store.program(key).graph.definition
-
     def begin_run(self, workflow: Definition, data: Any, user_id: str, tenant_id: str, run_id: str) -> None:
         """Start a run under an id, or do nothing if it is known."""
         self._start(workflow, data, user_id, tenant_id, None, run_id)
@@ -715,27 +526,3 @@ class Workflows:
         """Return whether a run has not ended."""
         record = self._known(run_id)
         return record is not None and not record.status.has_ended
-
-    # --- for runs ---
-
-    def now_ms(self) -> int:
-        """Return the time."""
-        return self.path.clock.now_ns() // 1_000_000
-
-    def binder(self, target: str, capability: str) -> Binder | None:
-        """Return what binds the calls of a capability to the calls that serve them; None for all but few."""
-        key = (target, capability)
-        if key not in self._binders:
-            address = self.path.registry.resolve(target)
-            found: Mapping[str, Binder] = {} if address is None else getattr(address.agent, "binders", {})
-            self._binders[key] = found.get(capability)
-        return self._binders[key]
-
-    def takes(self, target: str, capability: str) -> frozenset[str]:
-        """Return the names of a capability's inputs."""
-        key = (target.partition("/")[0], capability)
-        if key not in self._takes:
-            address = self.path.registry.resolve(target)
-            found = None if address is None else address.agent.capabilities.get(capability)
-            self._takes[key] = frozenset() if found is None else frozenset(found.inputs.json_schema().get("properties", ()))
-        return self._takes[key]

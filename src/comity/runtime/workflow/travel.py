@@ -1,0 +1,158 @@
+"""Time travel: runs are replayed, explained, forked at any event, and moved to a new version."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from comity.core.envelope.envelope import Reply
+from comity.core.workflow import history
+from comity.core.workflow.graph import Program
+from comity.core.workflow.history import Event, encode_event
+from comity.core.workflow.model import Definition
+from comity.core.workflow.replay import Difference, Moment, difference, forked, moments
+from comity.core.workflow.why import Decision, decisions
+from comity.errors import CallerError
+from comity.ports import Journal
+from comity.runtime.call.path import CallPath
+from comity.runtime.workflow.handle import RunHandle
+from comity.runtime.workflow.library import Library
+from comity.runtime.workflow.store import Pages, RunRecord
+from comity.runtime.workflow.watching import RunEvent, Watchers
+
+
+class TimeTravel(Library, ABC):
+    """What can be done with the history of a run."""
+
+    def __init__(self, path: CallPath, journal: Journal) -> None:
+        super().__init__(path, journal)
+        self.watchers = Watchers()
+        self._parked: dict[str, int] = {}  # held here and not in memory: how many events each has
+
+    @abstractmethod
+    def get(self, run_id: str) -> RunRecord:
+        """Return a run as it stands."""
+
+    @abstractmethod
+    async def _hold_address(self) -> None:
+        """Take the address of the runs that begin here."""
+
+    @abstractmethod
+    def _begin(
+        self,
+        definition: Definition,
+        data: Any,
+        user_id: str,
+        tenant_id: str,
+        session_id: str | None,
+        run_id: str | None,
+        events: Iterable[Event] = (),
+        forked_from: str = "",
+    ) -> RunHandle:
+        """Begin a run, with a history where it is forked from another."""
+
+    def replay(self, run_id: str) -> list[Moment]:
+        """Return every event of a run with what followed from it. Nothing is called."""
+        record = self.get(run_id)
+        return moments(self._first_program(record), self.store.events(run_id), self.store.program)
+
+    def events(self, run_id: str) -> AsyncGenerator[RunEvent, None]:
+        """Yield what happened to a run, then what happens, until it has ended."""
+        record = self.get(run_id)
+        return self.watchers.watch(run_id, self.replay(run_id), has_ended=record.status.has_ended)
+
+    def why(self, run_id: str, place: str | None = None) -> list[Decision]:
+        """Return how the edges of a run, or of one node, were decided, on what values, and what would have had to differ."""
+        record = self.get(run_id)
+        return decisions(self.store.program(record.definition), self.store.events(run_id), place)
+
+    async def fork(
+        self,
+        run_id: str,
+        *,
+        at: int | None = None,
+        input: Any = ...,  # noqa: A002
+        replies: Mapping[str, Reply | dict[str, Any]] | None = None,
+        workflow: Definition | str | None = None,
+        new_run_id: str | None = None,
+    ) -> RunHandle:
+        """Start a run that did the same as another until its event `at` (all of them if not given) and goes on from there.
+
+        input, replies: what is different: another input, or other replies by activation such as `{"score": {"data": …}}`.
+        workflow: another version to go on with.
+        """
+        from comity.core.workflow.response import response_of  # noqa: PLC0415
+
+        record = self.get(run_id)
+        events = self.store.events(run_id)
+        old = self._first_program(record)
+        definition = old.graph.definition if workflow is None else self._found(workflow)
+        new = self.store.program(record.definition) if workflow is None else self.store.pin(definition, self._library)
+        changed = {
+            place: response_of(one) if isinstance(one, Reply) else {"status": "success", "outcome": "success", **one}
+            for place, one in (replies or {}).items()
+        }
+        made_id = new_run_id or self.path.ids.new_request(self.now_ms())[0]
+        made = forked(
+            old,
+            new,
+            events,
+            at=len(events) if at is None else at,
+            run_id=made_id,
+            data=input,
+            replies=changed,
+            programs=self.store.program,
+        )
+        started = made[0]
+        assert isinstance(started, history.Started)
+        await self._hold_address()
+        handle = self._begin(
+            definition, started.input, record.user_id, record.tenant_id, record.session_id, made_id, made, forked_from=run_id
+        )
+        await self.path.durable()
+        return handle
+
+    def compare(self, run_id: str, workflow: Definition | str) -> Difference | None:
+        """Return where a new version would have done something else in this run; None if it may move there."""
+        record = self.get(run_id)
+        new = self.store.pin(self._found(workflow), self._library)
+        return difference(self._first_program(record), new, self.store.events(run_id), self.store.program)
+
+    async def migrate(self, run_id: str, workflow: Definition | str) -> RunRecord:
+        """Move a waiting run to a new version, if its history proves that both agree so far.
+
+        Raises `CallerError` WORKFLOW_MIGRATION_REFUSED with the step at which they differ.
+        """
+        record = self.get(run_id)
+        if record.status.has_ended:
+            raise CallerError(f"run {run_id} has ended", code="WORKFLOW_STATE_CONFLICT")
+        found = self.compare(run_id, workflow)
+        if found is not None:
+            raise CallerError(
+                f"run {run_id} stays with its version: {found}", code="WORKFLOW_MIGRATION_REFUSED", event=found.number
+            )
+        definition = self._found(workflow)
+        new = self.store.pin(definition, self._library)
+        if run_id not in self._parked:
+            raise CallerError(f"run {run_id} does not wait here; move it while it waits", code="WORKFLOW_STATE_CONFLICT")
+        moved = history.Migrated(self.now_ms(), new.hash)
+        count = self._parked[run_id]
+        self._parked[run_id] = count + 1
+        record = replace(
+            record,
+            began_as=record.began_as or record.definition,
+            definition=new.hash,
+            version=definition.version,
+            workflow=definition.name,
+            events=count + 1,
+        )
+        self.journal.append((*self.store.kept(new), Pages(run_id, count).add(encode_event(moved)), *self.store.save(record)))
+        await self.path.durable()
+        return record
+
+    def _first_program(self, record: RunRecord) -> Program:
+        """Return the version a run began with: its record has the one it goes on with."""
+        return self.store.program(record.began_as or record.definition)
