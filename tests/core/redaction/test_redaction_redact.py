@@ -348,3 +348,11 @@ def test_a_record_is_redacted_the_same_alone_and_among_others_like_it():
     assert together.value == [redact_value(record, vault).value for record in records]
     assert len(together.found) == sum(len(redact_value(record, vault).found) for record in records) > 6
     assert together.value[3]["tel no"].startswith("[[PHONE_1_")
+
+
+def test_of_no_types_nothing_is_restored_and_of_some_only_those():
+    vault = new_vault()
+    hidden = redact_text("ann@example.com, 4111 1111 1111 1111", vault).text
+    assert restore_text(hidden, vault, frozenset()) == hidden
+    assert restore_text(hidden, vault, frozenset({"EMAIL"})).startswith("ann@example.com, [[CARD_1")
+    assert restore_text(hidden, vault) == "ann@example.com, 4111 1111 1111 1111"

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from comity.core.journal.records import Document, Saved
+from comity.core.journal.records import Document, Saved, part_key
 from comity.engines.sqlite.audit_rows import check_cut, cut, verify_chain
 from comity.engines.sqlite.connecting import connect
 from comity.engines.sqlite.file import make_file
 from comity.engines.sqlite.journal import SqliteJournal
+from comity.engines.sqlite.erasing import erase_session
 from comity.engines.sqlite.tables import prepare, write_batch
 from comity.errors import UnavailableError
 from comity.testing.contracts.records import accepted, run, settled, written
@@ -54,6 +55,30 @@ def test_what_was_erased_stands_in_no_file_any_more(store):
         await written(journal, accepted("afterwards"))
 
     run(SqliteJournal(store, "node"), scenario)
+
+
+def test_erasing_a_session_takes_every_document_of_it_and_none_of_another(store):
+    def documents(tenant_id: str, session_id: str) -> list[Saved]:
+        key, asked = (
+            f"{tenant_id}\x1f{session_id}",
+            b'{"tenant_id":"%s","session_id":"%s"}' % (tenant_id.encode(), session_id.encode()),
+        )
+        return [
+            *(Saved(kind, key, 1, b"{}") for kind in (Document.SESSION, Document.USE, Document.VAULT)),
+            *(Saved(Document.PART, part_key(key, number), 1, b"{}") for number in (0, 7)),
+            Saved(Document.APPROVAL, f"{tenant_id}-{session_id}", 1, asked),
+        ]
+
+    mine, others = (
+        documents("acme", "s"),
+        [*documents("acme", "s2"), *documents("evil", "s"), Saved(Document.STATE, "A", 1, b"{}")],
+    )
+    with contextlib.closing(connect(store)) as connection:
+        prepare(connection)
+        write_batch(connection, [*mine, *others], "node")
+        assert erase_session(connection, "acme", "s") == len(mine) - 2  # its rows count with it
+        left = set(connection.execute("SELECT kind, key FROM documents"))
+    assert left == {(one.kind.value, one.key) for one in others}
 
 
 def test_an_erasure_says_when_a_reader_still_keeps_what_was_erased(store):

@@ -1,10 +1,13 @@
-"""Which nodes may cancel a call that they asked for."""
+"""Which nodes may cancel a call that they asked for, and which session a node forgets."""
 
 from __future__ import annotations
 
 from types import SimpleNamespace
 
+import pytest
+
 from comity.core.journal.terms import Fence
+from comity.runtime.cluster.outbound import disown
 from comity.runtime.cluster.served import Served
 
 
@@ -48,3 +51,12 @@ def test_a_node_that_only_inquires_may_cancel_a_users_call_and_no_agents():
     known.note_inquiry("n1")
     assert (users.may_cancel("n2"), agents.may_cancel("n2"), known.may_cancel("n1")) == (True, False, True)
     assert (users.asker, agents.asker) == ("n2", "n2")
+
+
+@pytest.mark.parametrize(("owner", "forgotten"), [("ann", [("acme", "s")]), ("bob", []), (None, [])])
+def test_a_session_that_another_user_named_first_is_forgotten_by_the_node_that_began_it(owner, forgotten):
+    dropped: list[tuple[str, str]] = []
+    path = SimpleNamespace(sessions=SimpleNamespace(drop=lambda *key: dropped.append(key)))
+    live = None if owner is None else SimpleNamespace(session=SimpleNamespace(user_id=owner))
+    disown(path, SimpleNamespace(request=SimpleNamespace(tenant_id="acme", session_id="s", user_id="ann"), live=live))
+    assert dropped == forgotten
