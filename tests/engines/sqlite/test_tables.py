@@ -11,9 +11,9 @@ import pytest
 from comity.core.journal.records import Document, Saved, part_key
 from comity.engines.sqlite.audit_rows import check_cut, cut, verify_chain
 from comity.engines.sqlite.connecting import connect
+from comity.engines.sqlite.erasing import erase_session
 from comity.engines.sqlite.file import make_file
 from comity.engines.sqlite.journal import SqliteJournal
-from comity.engines.sqlite.erasing import erase_session
 from comity.engines.sqlite.tables import prepare, write_batch
 from comity.errors import UnavailableError
 from comity.testing.contracts.records import accepted, run, settled, written

@@ -75,6 +75,28 @@ async def test_a_node_that_was_given_up_loses_everything_with_its_next_beat_and_
     keeping.cancel()
 
 
+class SlowLeases(MemoryLeases):
+    """A lease service whose answers take a second."""
+
+    async def keep(self) -> int | None:
+        await asyncio.sleep(1)
+        return await super().keep()
+
+
+async def test_a_node_that_begins_anew_holds_from_when_it_asked_and_not_from_the_answer():
+    clock, journal = VirtualClock(), MemoryJournal("n1")
+    service = LeaseService(clock)
+    one = Holds(SlowLeases(service, journal), journal, clock, lambda _: None)
+    await one.open()
+    service.bury("n1")
+    await one.open()  # given up: it asks a second time, which is what counts
+    assert await one.locate("A", is_hosted=True) == Fence("A", 1)
+    await asyncio.sleep((LEASE_MS - 1_001) / 1000)
+    assert one.fence("A") == Fence("A", 1)
+    await asyncio.sleep(0.001)
+    assert one.fence("A") is None
+
+
 async def test_what_a_node_held_that_seems_to_have_died_is_asked_for_again():
     world = await World().open()
     await world.one.locate("A", is_hosted=True)
