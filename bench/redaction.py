@@ -103,6 +103,7 @@ HOSTILE: dict[str, str] = {
     "street_keyed": "street: 12 Aa ",
     "street_named": "address 12 main elm oak ",
     "street_european": "12 rue de la ",
+    "postal_abroad": "PLZ 104 ",
     "postal_ca": "K1A 0B",
     "postal_uk": "SW1A 1A",
     "postal_named": "zip sw1a1a ",

@@ -78,6 +78,7 @@ _CANADIAN_BANKS = frozenset(
 )
 
 
+_ACCOUNT_OR_BILL = "cuenta|rekening|рахунок"  # of a bank, of a ledger, or a bill
 _STEP_MAX = 99  # between the numbers of a list in order
 _LISTED = re.compile("[0-9]{4}(?:, ?[0-9]{4})+")
 _EVENLY_SPLIT = re.compile(rf"[0-9]{{4}}(?P<joint>{SEPARATOR})[0-9]{{4}}(?:(?P=joint)[0-9]{{4}}){{2}}")  # which is `card`
@@ -142,38 +143,42 @@ def _accept_iban(value: str) -> int:
 
 def _accept_swift(value: str) -> int:
     """Count a code of a country; words in capitals have their endings ("PACKAGES")."""
-    if value.isalpha() and value.endswith(
-        (
-            "S",
-            "ED",
-            "ING",
-            "ION",
-            "ENT",
-            "ITY",
-            "ATE",
-            "BLE",
-            "ANCE",
-            "ENCE",
-            "URE",
-            "ERY",
-            "LY",
-            "IEW",
-            "ARD",
-            "ORK",
-            "ORM",
-            "ICE",
-            "AGE",
-            "IST",
-            "IZE",
-            "FUL",
-            "OGY",
-            "IVE",
-            "ISM",
-            "TEM",
-            "GHT",
-            "ECT",
-            "AIN",
-            "OOK",
+    if (
+        value.isalpha()
+        and value[4:8] != "SESS"
+        and value.endswith(
+            (
+                "S",
+                "ED",
+                "ING",
+                "ION",
+                "ENT",
+                "ITY",
+                "ATE",
+                "BLE",
+                "ANCE",
+                "ENCE",
+                "URE",
+                "ERY",
+                "LY",
+                "IEW",
+                "ARD",
+                "ORK",
+                "ORM",
+                "ICE",
+                "AGE",
+                "IST",
+                "IZE",
+                "FUL",
+                "OGY",
+                "IVE",
+                "ISM",
+                "TEM",
+                "GHT",
+                "ECT",
+                "AIN",
+                "OOK",
+            )
         )
     ):
         return 0
@@ -374,8 +379,8 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
         type="BANK_ACCOUNT",
         category=Category.FINANCIAL,
         priority=50,
-        pattern=re.compile(rf"{BEFORE}(?:[0-9]{{6,17}}|[0-9]{{3,8}}(?:[ -][0-9]{{2,8}}){{1,4}}){AFTER_DIGIT}"),
-        hint=rf"(?i:acc(?:oun)?t|a\\?/c|acc[^a-z]|konto|compte){HINT_GAP}[0-9]{{3}}(?:[0-9]{{3}}|[ \-][0-9]{{2}})",
+        pattern=re.compile(rf"{BEFORE}(?:[0-9]{{6,17}}|[0-9]{{2,8}}(?:[ -][0-9]{{2,8}}){{1,4}}){AFTER_DIGIT}"),
+        hint=rf"(?i:acc(?:oun)?t|a\\?/c|acc[^a-z]|konto|compte){HINT_GAP}[0-9]{{2}}(?:[0-9]{{4}}|[0-9]?[ \-][0-9]{{2}})",
         accept=_accept_account,
         need=Need.CONTEXT,
         is_number=True,
@@ -453,8 +458,8 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
         category=Category.FINANCIAL,
         priority=49,
         pattern=re.compile(rf"{BEFORE}(?:[0-9](?:[ ./-]?[0-9]){{6,27}}|[0-9]{{4,6}}-[0-9X]){AFTER_DIGIT}"),
-        rules=[Rule(ACCOUNT, _is_account)],
-        hint_labels=ACCOUNT,
+        rules=[Rule(ACCOUNT, _is_account), Rule(_ACCOUNT_OR_BILL, lambda value: 10 <= len(digits_of(value)) <= 28)],
+        hint_labels=f"{ACCOUNT}|{_ACCOUNT_OR_BILL}",
         hint_value="[0-9]{4}|[0-9](?:[ ./-]?[0-9]){6}",
         not_followed=re.compile(rf"[ ]?(?:%|€|\$|£|(?!(?:{BESIDE_ALONE})\b)[a-z]{{3,}})"),
         keys=re.compile("(?!)"),

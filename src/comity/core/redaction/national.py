@@ -247,7 +247,8 @@ _WITHOUT_CHECKSUM = frozenset(
 _FORMS: Final = {
     module: re.compile(form)
     for module, form in {
-        "ar.cuit": "2[0347][0-9]{9}", "be.nn": "[0-9]{11}", "bg.egn": "[0-9]{10}", "br.cpf": "[0-9]{11}",
+        "ar.cuit": "2[0347][0-9]{9}", "au.tfn": "[0-9]{8,9}", "be.nn": "[0-9]{11}", "bg.egn": "[0-9]{10}",
+        "br.cpf": "[0-9]{11}",
         "ch.ssn": "756[0-9]{10}", "cn.ric": "[1-9][0-9]{16}[0-9X]", "cz.rc": "[0-9]{9,10}", "dk.cpr": "[0-3][0-9]{9}",
         "ee.ik": "[1-6][0-9]{10}", "es.dni": "[0-9]{8}[A-Z]", "es.nie": "[XYZ][0-9]{7}[A-Z]",
         "fi.hetu": "[0-9]{6}[A+]?[0-9]{3}[0-9A-Y]",

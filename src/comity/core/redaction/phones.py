@@ -45,6 +45,7 @@ _REACH = (
     r"|επικοινωνία|καλέστε|iletişim|ara(?:yın)?|联系|聯繫|聯絡|連絡"
     r"|연락|ติดต่อ|kapcsolat|yhteys(?:tiedot)?|kontakta|volejte|volat|sunați|hívja|pozovite"
 )
+_CALL = r"ll[aá]m[a-z]{1,5}|chiam[a-z]{1,5}|appele[rz]|zadzwo[a-zń]{1,5}|ligue|telefonare|joindre"
 _CONTENT = "text(?:ing|ed)?|message"  # "text: …" and `{"text": …}` hold any text
 _AT = (
     r"(?:(?:call|text|ring|dial|reach|reached|contact|message|phone|erreichbar|available|reachable)(?:ing|ed"
@@ -144,8 +145,8 @@ PHONES = LabelledDetector(
     rules=[Rule(_AT, _is_reached), Rule(PHONE, _is_plausible, is_valid_apart=_is_grouped),
            Rule(_STRONG, _is_plausible, is_valid_apart=_is_grouped),
            Rule(_WEAK, _is_phone, re.compile(r"[ ]of[ ]")), Rule(_CONTENT, _is_phone, with_colon=False),
-           Rule(_REACH, _is_phone)],
-    hint_labels=f"{_LABELS_OF_HINT}|{PHONE}|{_REACH}|zadzwo[a-zń]+",
+           Rule(_REACH, _is_phone), Rule(_CALL, _is_phone, is_valid_apart=_is_grouped)],
+    hint_labels=f"{_LABELS_OF_HINT}|{PHONE}|{_REACH}|zadzwo[a-zń]+|telefonare",
     hint_value=r"[0-9](?:[ \u00a0\u202f./()\-\u2010-\u2013·•_]{0,3}[0-9]){6}",
     not_followed=_COUNTED,
     trailing=re.compile(

@@ -117,6 +117,11 @@ _POSTAL_WORDS = (
     r"post(?:al)?\s?codes?|zip\s?codes?|zip[\s:=#\"']{1,3}(?:is\s)?$|postal|plz|postleitzahl|code\s?postal"
     r"|c[oó]digo\s?postal|(?-i:CAP|CEP|PSČ|NPA|CP)[:\s]{1,2}$|cap: ?$|cep: ?$|邮编|郵便番号|우편번호|индекс"
 )
+_POSTAL_ABROAD = (
+    r"post(?:al)? ?codes?|plz|postleitzahl|code postal|c[oó]digo postal|kod pocztowy|psč|postnummer|postinumero|irányítószám"
+    r"|posta kodu|cod poștal|poštanski broj|почтовый индекс|поштовий індекс|индекс|邮编|邮政编码|郵遞區號|郵便番号|우편번호"
+    r"|kode pos|mã bưu chính|รหัสไปรษณีย์"
+)
 _ADDRESS_WORDS = words(
     r"(?:home|street|mailing|postal|shipping|billing|delivery|residential)?\s?address(?:\s?line)?(?:\s?[0-9])?",
     r"lives?\s?(?:at|in|on)",
@@ -380,6 +385,24 @@ PLACE: tuple[PatternDetector, ...] = (
         is_number=True,
         context=words(_POSTAL_WORDS),
         reach=20,
+    ),
+    PatternDetector(
+        name="postal_abroad",
+        type="POSTAL_CODE",
+        category=Category.ADDRESS,
+        priority=64,
+        pattern=re.compile(
+            rf"{BEFORE}(?:[0-9]{{4}}[ ]?[A-Z]{{2}}|[0-9]{{5}}-[0-9]{{3}}|[0-9]{{4}}-[0-9]{{3}}|[0-9]{{3}}-[0-9]{{4}}"
+            rf"|[0-9]{{2}}-[0-9]{{3}}"
+            rf"|[0-9]{{3}}[ ][0-9]{{2}}|[0-9]{{6}}|[0-9]{{4}}){AFTER_DIGIT}"
+            rf"(?![ ](?!and|or|please|is|in|for|to|was|with)[a-z]{{3}})"
+        ),
+        hint=rf"(?i:{in_hint(_POSTAL_ABROAD)}){HINT_GAP}[0-9]{{2}}",
+        need=Need.CONTEXT,
+        is_number=True,
+        context=words(rf"(?:{_POSTAL_ABROAD})[ \"']{{0,2}}[:=：]?[ ]{{0,2}}(?:is[ ])?$"),
+        reach=6,
+        not_after=NOT_AFTER_DIGIT,
     ),
     PatternDetector(
         name="zip",

@@ -125,6 +125,7 @@ _GAP_WORDS = (
     "|member|person|holder|owner|new|old|home|work|bank|on file|ending|reads?|says|value|field"
     "|equals|also|following|below|which|that|by|via|under|me|us|him|them|uk|us|ca|gb|canadian|american"
     "|british|german|usa|date|address|card|dd|mm|yyyy|tt|jjjj|aaaa|jj|серия|серии|série|serie|seria"
+    "|du|de|del|della|di|do|da|der|des|van|von|titular|paciente|assuré|enfant|kind|kindes|child|spouse|tenant|applicant"
 )
 _GAP = re.compile(
     rf"(?:[\W_]|(?<![^\W_])(?i:{_GAP_WORDS})(?![^\W_])|(?<![^\W_])[A-Z][a-zà-ɏ'’]{{1,20}}(?![^\W_])"
@@ -277,7 +278,10 @@ def is_foreign(word: str) -> bool:
 
 # A German compound says of what the number is; those of phones say so themselves.
 _NUMBER_OF_THING = ("nummer", "teil", "zeichnung", "auftrag", "artikel", "kennung", "schlüssel")
-_REACHES = ("telefon", "handy", "mobil", "ruf", "fax", "rück", "festnetz", "notruf", "haus", "karten", "kunden")
+_REACHES = ("telefon", "handy", "mobil", "ruf", "fax", "rück", "festnetz", "not", "haus", "karten", "kunden", "kontakt",
+"kredit",
+            "konto", "privat", "dienst", "büro", "whatsapp", "sozial", "steuer", "pass", "ausweis", "versicher",
+            "person")  # fmt: skip
 
 
 def _last_word(text: str) -> tuple[int, str]:
