@@ -95,8 +95,9 @@ bench-http: $(READY) ## what a call costs over HTTP beside an echo, what idle st
 	$(RUN) bench/serving.py --hostile
 
 API_EXAMPLES ?= 200
+API_SEED ?= 1
 api: $(READY) ## ask every operation of the API in ways its description allows and forbids: no 5xx, no undocumented status
-	COMITY_API_EXAMPLES=$(API_EXAMPLES) $(RUN) -m pytest --timeout 0 -s -p no:xdist tests/server/test_server_openapi.py
+	COMITY_API_EXAMPLES=$(API_EXAMPLES) COMITY_API_SEED=$(API_SEED) $(RUN) -m pytest --timeout 0 -s -p no:xdist tests/server/test_server_openapi.py
 
 MINUTES ?= 10
 soak: $(READY) ## honest users for MINUTES, with and without hostile ones: memory over time, p99 of the honest and the ratio

@@ -17,6 +17,10 @@ def test_a_paused_run_is_answered_replayed_and_forked(page, stage):
     expect(page.locator(".bar").get_by_text("completed")).to_be_visible()
     graph = page.get_by_role("group", name="Graph of publish")
     expect(graph.get_by_role("link", name=re.compile("^publish.*success"))).to_be_visible()
+    graph.get_by_role("link", name=re.compile("^publish.*success")).click()
+    expect(page.get_by_role("region", name="Step")).to_contain_text('path: "docs/bees.md"')  # what the step was given
+    expect(page.get_by_role("region", name="Step")).to_contain_text("bytes: 0")  # and what it answered
+    page.go_back()
     first = page.url
 
     page.get_by_label("Replay: event").focus()

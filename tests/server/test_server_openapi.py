@@ -17,6 +17,7 @@ from comity import Node
 from comity.server.table import ROUTES
 
 EXAMPLES = os.environ.get("COMITY_API_EXAMPLES", "1")
+SEED = os.environ.get("COMITY_API_SEED", "1")
 CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
 ENDLESS = r"^/v1/events$|/take$|/receivers/[^/]+/handoffs$|/events$"
 
@@ -25,7 +26,7 @@ async def _run(url: str, folder: Path, *options: str) -> tuple[int, str]:
     command = [
         *(str(Path(sys.executable).parent / "schemathesis"), "run", f"{url}/openapi.json", "--max-examples", EXAMPLES),
         *("--checks", CHECKS, "-H", f"Authorization: Bearer {TOKEN}", "--exclude-path-regex", ENDLESS, "--no-color"),
-        *("--request-timeout", "600", "--seed", "1", *options),
+        *("--request-timeout", "600", "--seed", SEED, *options),
     ]
     out = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(*command, stdout=out, stderr=asyncio.subprocess.STDOUT, cwd=folder)

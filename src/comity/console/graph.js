@@ -2,13 +2,14 @@
 import { html } from './vendor.js';
 
 const SWEEPS = 8;
+const COLUMNS_ALONE = 4; // of nodes that nothing links
 
 /** Return `{nodes: Map(id → {x, y}), edges: [{…edge, points}], width, height}` for nodes `{id}` and edges `{source, target}`. */
 export function layout(nodes, edges, { width = 168, height = 64, gapX = 84, gapY = 22 } = {}) {
   const known = new Set(nodes.map((one) => one.id));
   const links = edges.filter((one) => known.has(one.source) && known.has(one.target) && one.source !== one.target);
   const linked = new Set(links.flatMap((one) => [one.source, one.target]));
-  const ids = nodes.map((one) => one.id).filter((id) => linked.has(id) || !links.length);
+  const ids = nodes.map((one) => one.id).filter((id) => linked.has(id));
   const turned = backEdges(ids, links);
   const forward = links.map((one) => (turned.has(one) ? { from: one.target, to: one.source, edge: one } : { from: one.source, to: one.target, edge: one }));
   const rank = ranks(ids, forward);
@@ -47,8 +48,9 @@ export function layout(nodes, edges, { width = 168, height = 64, gapX = 84, gapY
   let right = 0, bottom = 0;
   for (const one of place.values()) { right = Math.max(right, one.x + width); bottom = Math.max(bottom, one.y + height); }
   const alone = nodes.filter((one) => !boxes.has(one.id)); // in rows below the rest
-  const columns = Math.max(1, Math.floor((right + gapY) / (width + gapY)));
+  const columns = Math.max(links.length ? 1 : COLUMNS_ALONE, Math.floor((right + gapY) / (width + gapY)));
   alone.forEach((one, at) => boxes.set(one.id, { x: (at % columns) * (width + gapY), y: bottom + 2 * gapY + Math.floor(at / columns) * (height + gapY) }));
+  if (alone.length) right = Math.max(right, Math.min(alone.length, columns) * (width + gapY) - gapY);
   if (alone.length) bottom += 2 * gapY + Math.ceil(alone.length / columns) * (height + gapY) - gapY;
   return { nodes: boxes, edges: drawn, width: right, height: bottom };
 }

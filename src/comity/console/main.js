@@ -121,7 +121,7 @@ function Rail() {
         && html`<span class="badge" aria-label=${`${waiting.value[id]} waiting`}>${waiting.value[id]}</span>`}</a>`)}</nav>
     <div class="rail-foot">
       <div class="line"><span class=${`dot ${live.value}`}></span><span class="grow">${quiet}</span></div>
-      <div class="cut" title=${who.store || ''}>${who.node || location.host}${who.engine ? ` · ${who.engine}` : ''}</div>
+      <div class="cut" title=${`node ${who.node || ''}${who.store ? `, store ${who.store}` : ''}`}>${who.engine || location.host}${who.node ? ` · ${who.node.slice(0, 8)}` : ''}</div>
       <div class="cut" title=${(who.rights || []).join(', ')}>${who.user_id || ''}${who.tenant_id ? ` · ${who.tenant_id}` : ''}</div>
       <div class="line tools">
         <button type="button" class="icon-button" aria-label=${isDark() ? 'Light theme' : 'Dark theme'} title="Light or dark" onClick=${toggleTheme}><${Icon} name=${isDark() ? 'sun' : 'moon'} size=${14} /></button>

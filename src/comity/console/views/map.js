@@ -13,6 +13,7 @@ import { count, duration, now, number } from '../format.js';
 const RANGES = [['15m', '15 min'], ['1h', '1 h'], ['24h', '24 h']];
 const RANGE_MS = { '15m': 900_000, '1h': 3_600_000, '24h': 86_400_000 };
 const USER = '(user)';
+const WORKFLOW = 'comity.workflow'; // in whose name runs call agents
 const REFRESH_MS = 5_000;
 const RECENT_MAX = 2_000;
 
@@ -56,7 +57,7 @@ function Drawing({ data, selected, flash, recent, range, reload }) {
     const failing = edge.failed / Math.max(edge.calls, 1);
     const isLive = Date.now() - (flash[`${edge.source}>${edge.target}`] || 0) < 700;
     return {
-      class: `${edge.refused && edge.refused >= edge.calls - edge.refused ? 'refusing' : failing > 0.2 ? 'failing' : ''} ${isLive ? 'live' : ''}`, width: 1.2 + 2.2 * Math.sqrt(edge.calls / most),
+      class: `${edge.refused && edge.refused >= edge.calls - edge.refused ? 'refusing' : failing > 0.2 ? 'failing' : ''} ${isLive ? 'live' : ''}`, width: 1.3 + 2 * (Math.log10(edge.calls + 1) / Math.max(2, Math.log10(most + 1))),
       label: `${number(edge.calls)}${edge.refused ? ` · ${number(edge.refused)} refused` : ''}${edge.failed ? ` · ${number(edge.failed)} failed` : ''}`,
       title: `${edge.source} to ${edge.target}: ${count(edge.calls, 'call')}, ${edge.failed} failed, ${edge.refused} refused, p95 ${duration(edge.p95_ms)}`,
     };
@@ -69,6 +70,7 @@ function Drawing({ data, selected, flash, recent, range, reload }) {
 
 function Box({ node, isSelected }) {
   if (node.id === USER) return html`<g class="user"><rect class="graph-box" width="172" height="72" rx="8" /><text class="box-name" x="14" y="30">Users</text><text class="box-line" x="14" y="50">and other doors</text></g>`;
+  if (node.id === WORKFLOW) return html`<a class="foreign" href=${href('workflows')} aria-label="Workflows"><rect class="graph-box" width="172" height="72" rx="8" /><text class="box-name" x="14" y="30">Workflows</text><text class="box-line" x="14" y="50">runs and their steps</text></a>`;
   const broken = Object.values(node.breakers || {}).find((one) => one !== 'closed');
   return html`<a href=${href('map', isSelected ? '' : node.id)} aria-label=${`Agent ${node.id}${broken ? ', breaker open' : ''}`} class=${`${isSelected ? 'selected' : ''} ${node.isForeign ? 'foreign' : ''}`}><rect class="graph-box" width="172" height="72" rx="8" />
     <text class="box-name" x="14" y="25">${node.id}</text>

@@ -104,7 +104,8 @@ def shown(number: int, event: Event, commands: Iterable[Command], places: dict[i
             case history.Call() | history.Aggregate():
                 places[command.step] = (command.place, command.node)
                 kind = "undoing" if isinstance(command, history.Call) and command.is_undo else "scheduled"
-                found.append(RunEvent(number, event.at_ms, kind, command.place, command.node, command.step))
+                asked = _asked(command)
+                found.append(RunEvent(number, event.at_ms, kind, command.place, command.node, command.step, data=asked))
             case history.Ask():
                 places[command.question] = (command.place, command.node)
                 data = {"question_id": str(command.question), "text": command.text, "options": list(command.options)}
@@ -123,6 +124,19 @@ def shown(number: int, event: Event, commands: Iterable[Command], places: dict[i
             case history.Finish():
                 found.append(RunEvent(number, event.at_ms, "ended", status=command.status, data=command.reply))
     return found
+
+
+def _asked(command: history.Call | history.Aggregate) -> dict[str, Any]:
+    """Return what a step is given."""
+    if isinstance(command, history.Aggregate):
+        return {"strategy": command.strategy, "parts": [name for name, _ in command.parts]}
+    said = {
+        name: value
+        for name in ("message", "objective", "instruction", "question", "answer")
+        if (value := getattr(command, name))
+    }
+    again = {"attempt": command.attempt} if command.attempt > 1 else {}
+    return {"agent": command.agent, "capability": command.capability, "inputs": command.inputs} | said | again
 
 
 def _happened(number: int, event: Event, places: dict[int, tuple[str, str]]) -> RunEvent:
