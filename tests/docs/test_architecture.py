@@ -65,6 +65,14 @@ def test_the_state_of_a_call_changes_in_one_place():
     assert (found, own) == ([], ["self.state = TRANSITIONS[self.state][event]"])
 
 
+def test_the_order_of_the_call_path_stands_in_one_place():
+    path = (SRC / "runtime" / "call" / "path.py").read_text()
+    steps = re.findall(r"^    (\w+) {2,}", path.split('"""')[1], re.MULTILINE)
+    assert steps == ["open", "look", "admit", "screen", "accept", "place", "run", "read", "settle", "deliver"]
+    said = re.sub(r"`[^`]*`", "", PAGE.partition("The way of every call is")[2].partition("\n\n")[0])
+    assert [word for word in re.findall(r"\w+", said) if word in steps][: len(steps)] == steps
+
+
 def test_the_walk_goes_through_the_files_on_the_page():
     """In a process of its own: another test may have loaded OpenTelemetry, with which a call also has a span."""
     program = "import walk_call; walk = walk_call.walk(); print(len(walk.stays) - 1, *{file for file, _ in walk.steps})"

@@ -1,9 +1,17 @@
-"""The one call path: every call, whichever door it came through, is opened, admitted, queued, run and settled here.
+"""The one call path: every call, whichever door it came through, takes the same way, in this order.
 
-    open → admit → queue → run → settle
+    open      `call_here`, `call_under`, `open_root`: a draft becomes a request; one known under its id is answered
+    look      `enter`: what bears on the request, at one moment: its session, its agent's queue, budgets, breakers, guidance
+    admit     `core/call/admission.py`: the first rule that refuses, or none
+    screen    `screening.py`: guardrails, and personal data hidden from the callee
+    accept    `_accept`: the journal takes the call
+    place     `_accept`: a place in its agent's queue here, or the way to the node that holds the agent (`placement.py`)
+    run       `_run`: `run.py` runs the capability's implementations
+    read      `run.read_result`: the answer becomes a reply, checked, personal data hidden
+    settle    `settle.py`: a call and everything below it end in one record
+    deliver   `settle.py`: its waiters get the reply, once it is durable where the node promises that
 
-Opening to queueing is one step without an await, so what admission saw is still true when the call takes its place. Settling is
-one step too: a call and everything below it end in one journal record.
+From look to place is one step without an await, so what admission saw is still true when the call takes its place.
 """
 
 from __future__ import annotations
@@ -22,10 +30,9 @@ from comity.core.call.machine import CANCEL, FINISH, QUEUE, RUNNING, START
 from comity.core.document.payload import unpack
 from comity.core.document.schema import Checked, SchemaError
 from comity.core.document.slices import Sliced
-from comity.core.envelope.envelope import Error, ExpectedOutput, Reply, Request, Status, Usage
+from comity.core.envelope.envelope import Error, ExpectedOutput, Reply, Request, Status
 from comity.core.envelope.request_id import as_asked, as_refused, chosen_id_problem
 from comity.core.journal.records import Accepted, Resumed, is_same
-from comity.core.redaction import restore_value
 from comity.core.session.session import EXPIRED_MS, is_first
 from comity.core.tracing.trace_context import TraceContext
 from comity.errors import UnavailableError
@@ -54,7 +61,6 @@ from comity.runtime.call.turnstile import SHARED_NS, Turnstile
 from comity.runtime.call.unfinished import keep
 from comity.runtime.call.way import Way
 from comity.runtime.session.sealing import Seal
-from comity.runtime.session.view import SessionView
 from comity.runtime.tracing import standing
 
 if TYPE_CHECKING:
@@ -85,10 +91,10 @@ class CallPath(Replies):
 
     # Slots: in an object of more than thirty attributes, Python looks for every method it calls in a table of attributes first.
     __slots__ = (
-        "_context", "_execution", "_go_on", "_guardrails", "_latest", "_long_requests", "_privacy", "_reader", "_shared_at",
-        "_stopping", "_turnstile", "activations", "answers", "call_root", "guidance", "hand_off", "holds_words", "identity_key",
-        "ids", "inheritance", "is_closed", "limits", "memories", "observer", "registry", "sessions", "slices", "steps",
-        "threads", "toolbox", "watchdog", "workflows",
+        "_context", "_execution", "_go_on", "_guardrails", "_latest", "_long_requests", "_reader", "_shared_at",
+        "_stopping", "_turnstile", "activations", "answers", "call_root", "guidance", "hand_off", "identity_key", "ids",
+        "inheritance", "is_closed", "limits", "observer", "registry", "slices", "steps", "threads", "toolbox",
+        "watchdog", "workflows",
     )  # fmt: skip
 
     def __init__(
@@ -102,10 +108,9 @@ class CallPath(Replies):
     ) -> None:
         journal, clock, observer, privacy = env.journal, env.clock, env.observer, env.privacy
         self.registry, self.limits, self.inheritance = env.registry, env.limits, env.inheritance
-        self.sessions, self.memories, self.guidance = env.sessions, env.memories, env.guidance
-        self.threads, self.watchdog, self.observer = env.threads, env.watchdog, observer
+        self.guidance, self.threads, self.watchdog, self.observer = env.guidance, env.threads, env.watchdog, observer
         self.ids, self.slices, self.answers, self.identity_key = env.ids, env.slices, env.answers, env.identity_key
-        self._privacy, self._guardrails = privacy, env.guardrails
+        self._guardrails = env.guardrails
         self.toolbox = toolbox
         self._context = context  # makes what an agent is given
         self._go_on = go_on  # with a tree that was put aside, given the id of its question
@@ -121,8 +126,6 @@ class CallPath(Replies):
         self.is_closed = False
         self.call_root: CallRoot = self.call_here  # for a user, wherever the agent is
         self._reader = Reader(env.registry, env.limits, env.ids, env.inheritance)
-        # What is still to be judged is neither shown nor recorded; see `settlement`.
-        self.holds_words = any(one.outbound is not None and not one.streams for one in env.guardrails)
         self.steps = Steps(journal, clock, env.ids, env.recorder, holds_words=self.holds_words, answers=env.answers, seal=seal)
         self._execution = Execution(clock, env.ids, env.threads, env.run_in_process, env.answers, env.slices, observer)
         self._long_requests = LongRequests(self.settlement, env.slices, env.answers)
@@ -321,13 +324,7 @@ class CallPath(Replies):
         asked = as_asked(request)
         return self.refuse(asked, reused(asked))
 
-    def count(self, parent: Call, usage: Usage) -> None:
-        """Charge what a call of an earlier run used: a tree has one budget for all its runs."""
-        self.placement.count_replayed(parent, usage)
-        parent.calls_below += 1 + usage.calls
-        self.charge(parent, usage.prompt_tokens, usage.completion_tokens)
-
-    # --- admit ---
+    # --- look, admit, screen ---
 
     def enter(
         self,
@@ -425,11 +422,7 @@ class CallPath(Replies):
             self.observer.entered(call)
         return call
 
-    def session_of(self, call: Call) -> SessionView:
-        """Return a call's view of its session."""
-        return SessionView(self.sessions, self.memories, call, self._privacy)
-
-    # --- queue ---
+    # --- accept, place ---
 
     def reserve(self, call: Call) -> None:
         """Charge a call and let it be known: under its caller, and by its id."""
@@ -468,7 +461,7 @@ class CallPath(Replies):
         if self.watchdog is not None and self.watchdog.is_parked:
             self.watchdog.wake()
 
-    # --- run ---
+    # --- run, read, settle ---
 
     def _start(self, call: Call) -> None:
         if self.observer is not None:
@@ -501,25 +494,6 @@ class CallPath(Replies):
         """End a call whose agent could not be brought to memory."""
         error = Error.of("TARGET_CRASHED", why)
         self.settlement.settle(call, CANCEL, Reply(status=Status.ERROR, error=error, message=why))
-
-    def progress(self, call: Call, data: Any) -> None:
-        """Keep the newest partial data and tell who watches."""
-        call.partial = data
-        self.tell(call, events.Kind.PROGRESS, data)
-
-    def tell(self, call: Call, kind: events.Kind, data: Any) -> None:
-        """Tell who watches, with the session's hidden values back in their places."""
-        if call.log is not None:
-            vault = self.sessions.vault_of(call)
-            data = data if vault is None else restore_value(data, vault)
-            add = call.log.put_aside if self.holds_words else call.log.add
-            add(kind, self.clock.now_ns() // 1_000_000, call.request, data)
-
-    def charge(self, call: Call, prompt_tokens: int, completion_tokens: int) -> bool:
-        """Charge tokens to the call, to every call above it and to the tree's budget; return whether they were there."""
-        call.use_tokens(prompt_tokens, completion_tokens)
-        were_there = call.account.spend_tokens(prompt_tokens + completion_tokens)
-        return self.placement.top_up(call, were_there=were_there)
 
     async def close(self) -> None:
         """Cancel what runs, wait for all code, also of calls that have ended before, and drop the timers."""

@@ -19,21 +19,21 @@ from comity.errors import UnavailableError
 from comity.runtime.call import events
 from comity.runtime.call.call import Call
 from comity.runtime.call.environment import Environment
-from comity.runtime.call.placement import Placement
 from comity.runtime.call.replay import known, reused
+from comity.runtime.call.serving import Serving
 from comity.runtime.call.settle import Settlement, end_leftovers
 
 
-class Replies:
+class Replies(Serving):
     """The calls under way on one node as their callers see them."""
 
-    __slots__ = ("_journal", "calls", "clock", "durable", "loop", "now_ms", "placement", "recorder", "settlement")
+    __slots__ = ("_journal", "calls", "durable", "loop", "now_ms", "recorder", "settlement")
 
     def __init__(self, env: Environment, calls: dict[str, Call], settlement: Settlement) -> None:
+        super().__init__(env, settlement.placement)
         self.calls = calls  # by request id, until the reply has been delivered
         self.settlement = settlement
-        self.placement: Placement = settlement.placement
-        self.clock, self.loop, self.recorder = env.clock, env.loop, env.recorder
+        self.loop, self.recorder = env.loop, env.recorder
         self.durable, self.now_ms = env.durable, env.now_ms
         self._journal = env.journal
 
