@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from comity import AsyncHandoffManager, AsyncHandoffReceiver
+from comity import Agent, AsyncHandoffManager, AsyncHandoffReceiver, Context, Node
 
 BANK = """
 import sys
@@ -107,6 +107,30 @@ def noted(place, bank, run_script):
     (place / "bank.py").write_text(quick.replace('user_id="ann"', 'user_id="ann", message="ask bob@example.com"'))
     run_script(place / "bank.py")
     return bank
+
+
+async def _note(store) -> None:
+    agent = Agent("A")
+
+    @agent.capability("GO")
+    async def go(ctx: Context, count: int) -> None:
+        for number in range(count):
+            ctx.session.decide(f"decision {number}")
+            ctx.session.assume(f"assumption {number}")
+
+    async with Node([agent], store=store, lag_ms=None) as node:
+        for count in (1, 2, 3):
+            await node.call("A", "GO", {"count": count}, user_id="ann", session_id=f"s{count}")
+
+
+def test_a_session_shows_each_decision_and_assumption_however_many_and_a_list_is_as_long_as_asked_for(bank, place):
+    asyncio.run(_note(place / "bank.db"))
+    for count in (1, 2, 3):
+        told = [line.strip() for line in bank("sessions", "show", f"s{count}").splitlines()]
+        for number in range(3):
+            assert (f"decision {number}" in told) == (f"assumption {number}" in told) == (number < count)
+    listed = bank("sessions", "list", "--limit", "2", "--json")
+    assert ([one["id"] for one in listed["sessions"]], listed["has_more"]) == (["s3", "s2"], True)
 
 
 def test_a_session_is_listed_shown_exported_and_erased(place, noted):
