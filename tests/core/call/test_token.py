@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import hmac
+import string
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -26,6 +30,24 @@ def test_what_was_signed_is_what_is_read():
 
 def test_a_token_is_good_until_it_expires_and_not_a_moment_longer():
     assert refused(sign(CLAIMS, KEY), now_ms=1_000) == "IDENTITY_EXPIRED"
+
+
+def test_what_the_key_signed_for_another_purpose_is_no_token():
+    body = sign(CLAIMS, KEY).partition(".")[0]
+    raw = base64.urlsafe_b64decode(body + "=" * (-len(body) % 4))
+    mac = base64.urlsafe_b64encode(hmac.digest(KEY, raw, "sha256")).rstrip(b"=").decode()
+    assert refused(f"{body}.{mac}") == "IDENTITY_FORGED"
+
+
+def test_a_token_has_one_spelling():
+    token = sign(CLAIMS, KEY)
+    letters = string.ascii_letters + string.digits + "-_"
+    others = [token[:-1] + last for last in letters if last != token[-1]]
+    signed = base64.urlsafe_b64decode(token.partition(".")[2] + "=")
+    same = [one for one in others if base64.urlsafe_b64decode(one.partition(".")[2] + "=") == signed]
+    assert len(same) == 3, "four letters end the same bytes"
+    for spelling in (*same, token + "=", token.replace("-", "+").replace("_", "/") + "="):
+        assert refused(spelling) == "IDENTITY_FORGED"
 
 
 def test_another_key_signs_nothing_for_this_node():
