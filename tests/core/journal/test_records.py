@@ -17,15 +17,22 @@ from comity.core.journal.audit import ENTRY_FIELDS, GENESIS, Pseudonyms, row, se
 from comity.core.journal.records import (
     PAUSED_AT,
     Accepted,
+    Document,
     Late,
     Paused,
     Refused,
+    Saved,
     Settled,
     StoredCall,
+    StoredSession,
     entry,
     fingerprint,
     is_same,
+    part_key,
+    part_of,
+    part_range,
     stored,
+    with_unwritten,
 )
 
 NAMES = Pseudonyms(b"key")
@@ -259,3 +266,22 @@ def test_a_call_of_no_workflow_but_its_own_writes_no_workflow(correlation_id):
         msgspec.json.decode(entry(Accepted(request(correlation_id=one), 5, "n1"), NAMES)) for one in (correlation_id, "wf-1")
     )
     assert len(own) == len(other) - 1
+
+
+def test_a_session_is_read_with_what_is_on_its_way():
+    written = StoredSession(2, b"two", [(1, b"one"), (2, b"second")])
+    on_its_way = [
+        Saved(Document.SESSION, "s", 3, b"three"),
+        Saved(Document.SESSION, "s", 1, b"old"),
+        Saved(Document.SESSION, "other", 9, b"theirs"),
+        Saved(Document.VAULT, "s", 9, b"hidden"),
+        Saved(Document.PART, part_key("s", 3), 3, b"third"),
+        Saved(Document.PART, part_key("s", 1), 3, b""),  # removed
+        Saved(Document.PART, part_key("other", 4), 3, b"theirs"),
+    ]
+    assert with_unwritten(written, "s", on_its_way) == (3, b"three", [(2, b"second"), (3, b"third")])
+    assert with_unwritten(None, "s", on_its_way) == (3, b"three", [(3, b"third")])
+    assert with_unwritten(None, "new", on_its_way) is None
+    assert part_of(part_key("s", 7)) == ("s", 7)
+    first, end = part_range("s")
+    assert first <= part_key("s", 0) < part_key("s", 10**11) < end <= part_key("s\x1f", 0)

@@ -356,3 +356,12 @@ def test_of_no_types_nothing_is_restored_and_of_some_only_those():
     assert restore_text(hidden, vault, frozenset()) == hidden
     assert restore_text(hidden, vault, frozenset({"EMAIL"})).startswith("ann@example.com, [[CARD_1")
     assert restore_text(hidden, vault) == "ann@example.com, 4111 1111 1111 1111"
+
+
+@pytest.mark.parametrize(
+    ("item", "is_group"),
+    [("1", False), ("12", True), ("123456", True), ("1234567", False), ("\u0661\u0662", False), ("1a", False), ("", False),
+     (12, True), (1, False), (True, False), (1.5, False), (None, False)],
+)  # fmt: skip
+def test_a_part_of_a_split_number_has_two_to_six_plain_digits(item, is_group):
+    assert module._is_group(item) is is_group

@@ -12,7 +12,9 @@ from comity.core.agent.agent import DeclarationError
 from comity.core.agent.tool import Risk, Tool
 from comity.core.journal.records import Document, Saved
 from comity.engines.memory.journal import MemoryJournal
-from comity.runtime.call.tools import Approval
+from comity.errors import CallerError
+from comity.runtime.call.tools import REASON_CHARS_MAX, Approval
+from comity.runtime.session.approvers import Approver
 
 EMAIL, PHONE = "ann@example.com", "+49 151 12345678"
 ALICE = {"user_id": "alice", "tenant_id": "acme", "session_id": "s", "request_id": "r"}
@@ -171,3 +173,53 @@ async def test_values_that_policy_masks_alike_are_not_approved_alike(make_node, 
         assert node.approvals()[0].inputs == {"to": "****@example.com"}
         reply = await node.decide("r#1", granted=True, by="boss")
     assert (reply.error and reply.error.code, paid) == (code, [] if code else [EMAIL])
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *(("granted", value) for value in ("yes", 1, None)),
+        *(("by", value) for value in ("", "a\nb", None, 5)),
+        *(("reason", value) for value in ("x" * (REASON_CHARS_MAX + 1), None, 5, ["x"])),
+    ],
+)
+async def test_an_answer_that_is_not_sound_names_its_field_and_changes_nothing(make_node, field, value):
+    async with make_node([bank()], tools=[pay_tool()]) as node:
+        await ask(node)
+        with pytest.raises(CallerError, match=field):
+            await node.decide("r#1", **{"granted": True, "by": "eve", "tenant_id": "acme", "reason": "ok"} | {field: value})
+        assert [one.granted for one in node.approvals()] == [None]
+        last = await node.decide("r#1", granted=False, by="eve", tenant_id="acme", reason="x" * REASON_CHARS_MAX)
+    assert last.error is not None
+
+
+async def test_a_node_answers_only_where_it_can_go_on_with_the_call_that_waits(make_node):
+    async with make_node([bank()], tools=[pay_tool()]) as node:
+        await ask(node)
+        (question,) = node.approvals()
+        check = node._path.toolbox.check_goes_on
+        check(question)
+        check(replace(question, root_id="gone", tool="none", target="none"))
+        for missing, code in (({"tool": "none"}, "TOOL_UNKNOWN"), ({"target": "none"}, "ROUTING_UNKNOWN_AGENT")):
+            with pytest.raises(CallerError) as caught:
+                check(replace(question, **missing))
+            assert caught.value.code == code
+        await node.decide("r#1", granted=True, by="eve")
+        check(replace(question, tool="none", target="none"))  # it has ended: there is nothing to go on with
+
+
+@pytest.mark.parametrize(
+    ("person", "sees", "is_own"),
+    [
+        (Approver("ann"), True, False),
+        (Approver("ann", "acme"), True, True),
+        (Approver("ann", "evil"), False, False),
+        (Approver("bob", "acme"), True, False),
+    ],
+)
+def test_a_question_is_a_persons_own_only_with_name_and_tenant(person, sees, is_own):
+    asked = Approval(
+        id="r#1", root_id="r", tool="pay", target="bank", user_id="ann", tenant_id="acme", session_id="s", inputs={}, asked_at=1
+    )
+    assert (person.sees(asked), person.is_own(asked)) == (sees, is_own)
+    assert Approver("ann").is_own(replace(asked, tenant_id="default"))
