@@ -14,8 +14,9 @@ from comity.core.session.session import EXPIRED_MS, USE_NOTED_MS
 from comity.engines.memory.journal import MemoryJournal
 from comity.errors import CallerError
 from comity.node.tending import SAVED_AT_ONCE
+from comity.runtime.session.in_memory import LIVE_MAX
 from comity.runtime.session.live import ENDED_BYTES_MAX
-from comity.runtime.session.sessions import LIVE_MAX, SESSION_BYTES_MAX
+from comity.runtime.session.sessions import SESSION_BYTES_MAX
 
 HOUR_MS = 3_600_000
 KNEW = ["notes", '{"facts":{},"missing":[]}']  # an answer without a message

@@ -10,7 +10,8 @@ from comity.core.document.slices import Sliced, whole
 from comity.core.envelope.envelope import Error, Request, encode
 from comity.runtime.call.slices import LONG_BYTES
 from comity.runtime.session.privacy import Privacy, conceal
-from comity.runtime.session.sessions import SEALED_AT_ONCE, Sessions
+from comity.runtime.session.sessions import Sessions
+from comity.runtime.session.vaults import SEALED_AT_ONCE
 
 if TYPE_CHECKING:
     from comity.core.call.guardrail import Guardrail

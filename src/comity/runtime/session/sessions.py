@@ -12,11 +12,9 @@ import msgspec
 from msgspec.structs import replace
 
 from comity.core.document.payload import unpack
-from comity.core.document.slices import Sliced, whole
 from comity.core.envelope.envelope import Reply, Request
 from comity.core.journal.records import Accepted, Document, Record, Saved, StoredSession, part_key
 from comity.core.journal.terms import Terms, checksum
-from comity.core.redaction import Vault
 from comity.core.session import session as core
 from comity.core.session.conversation import Turn
 from comity.core.session.parts import Parts, read
@@ -25,12 +23,12 @@ from comity.errors import CallerError, UnavailableError
 from comity.ports import Cipher, Clock, Ids, Journal, Then
 from comity.runtime.call.call import Call
 from comity.runtime.call.slices import LONG_BYTES
+from comity.runtime.session.in_memory import InMemory
 from comity.runtime.session.live import (
     ENDED_BYTES_MAX,
     ENDED_MAX,
     SEPARATOR,
     UNCOUNTED_BYTES,
-    UNSEALED,
     Answered,
     Ended,
     Kept,
@@ -42,15 +40,11 @@ from comity.runtime.session.live import (
     size_of,
 )
 from comity.runtime.session.merging import NEVER, Merging
-from comity.runtime.session.sealing import open_vault, seal
-
-LIVE_MAX: Final = 10_000  # sessions kept in memory beyond those in use; others are read from the store again
-LIVE_BYTES_MAX: Final = 64 * 1024 * 1024  # of these sessions, as they are stored
-_PUT_AWAY: Final = LIVE_MAX // 10  # sessions put away at once: finding out which are in use takes a look at every call
+from comity.runtime.session.sealing import open_vault
+from comity.runtime.session.vaults import Vaults
 
 SESSION_BYTES_MAX: Final = 4 * 1024 * 1024  # of what a session holds, as JSON
 _encode = msgspec.json.Encoder().encode
-SEALED_AT_ONCE: Final = 2_000  # values; a vault of more is encrypted with pauses
 
 
 def _read(stored: StoredSession, session_id: str) -> tuple[Session, Parts]:
@@ -61,21 +55,15 @@ def _read(stored: StoredSession, session_id: str) -> tuple[Session, Parts]:
         raise UnavailableError(message, code="STORE_UNAVAILABLE", retryable=False) from None
 
 
-class Sessions:
+class Sessions(InMemory, Vaults):
     """All sessions of a node."""
 
     def __init__(self, journal: Journal, clock: Clock, ids: Ids, cipher: Cipher, calls: Mapping[str, Call]) -> None:
-        self._journal = journal
+        InMemory.__init__(self, calls)
+        Vaults.__init__(self, journal, ids, cipher)
         self._clock = clock
-        self._ids = ids
-        self.cipher = cipher
         self._unsaved: dict[Live, None] = {}  # sessions with calls that ended and are not stored in them yet
-        self._live: dict[tuple[str, str], Live] = {}  # by tenant and id
-        self._room = LIVE_MAX  # how many may be in memory before some are put away
-        self._live_bytes = 0  # of them, as they are stored
-        self._room_bytes = LIVE_BYTES_MAX
         self._merging: Merging | None = None  # where other nodes write the same sessions
-        self._calls = calls  # under way, by request id
         journal.forgot = self.pruned
 
     def find(self, tenant_id: str, session_id: str) -> Live | None:
@@ -90,7 +78,7 @@ class Sessions:
         stored = stored or self._journal.load_session(key)
         if stored is None:
             return None
-        live = Live(*_read(stored, session_id), *self._load_vault(key), self._noted_at(key))
+        live = Live(*_read(stored, session_id), *self.load_vault(key), self._noted_at(key))
         if self._merging is not None:
             self.reread(live)
         return self._remember(live)
@@ -217,10 +205,6 @@ class Sessions:
         session = _new(tenant_id, user_id, session_id, now_ms, parent_id)
         return self._remember(Live(session, is_stored=False))
 
-    def is_live(self, tenant_id: str, session_id: str) -> bool:
-        """Return whether a session is in memory."""
-        return (tenant_id, session_id) in self._live
-
     def live_of(self, call: Call) -> Live:
         """Return the session of a call, made now if it has none."""
         head = call.session_head
@@ -231,39 +215,11 @@ class Sessions:
         call.live = head.live
         return head.live
 
-    def vault_of(self, call: Call) -> Vault | None:
-        """Return the vault of a call's session, if anything was hidden in it."""
-        live = call.session_head.live
-        return None if live is None else live.vault
-
-    def vault(self, live: Live) -> Vault:
-        """Return the vault of a session, new if nothing was hidden in it yet."""
-        if live.vault is None:
-            live.vault = Vault.from_entropy(self._ids.entropy())
-        return live.vault
-
     def saved_vault(self, live: Live) -> tuple[Saved, ...]:
         """Return the record of what was hidden since the vault was last saved, if anything was."""
         if live.vault is None or len(live.vault) == live.vault_saved or live.is_gone:
             return ()
         return (self.sealed_vault(live, live.vault), *self.saved(live))
-
-    def sealed_vault(self, live: Live, vault: Vault) -> Saved:
-        """Return the record of a session's vault as it is now."""
-        live.vault_saved = len(vault)
-        live.vault_version += 1
-        count, data = live.sealed
-        if count != len(vault):
-            data = whole(seal(self.cipher, live.key, vault))
-        live.sealed = UNSEALED
-        return Saved(Document.VAULT, live.key, live.vault_version, data)
-
-    def seal_vault(self, live: Live) -> Sliced[None]:
-        """Encrypt a vault that has grown much, with pauses, for `saved_vault` to find it so."""
-        vault = live.vault
-        if vault is not None and len(vault) > SEALED_AT_ONCE and len(vault) != live.vault_saved:
-            count = len(vault)
-            live.sealed = count, (yield from seal(self.cipher, live.key, vault))
 
     def save_vault(self, live: Live) -> None:
         """Keep what was hidden since."""
@@ -508,19 +464,6 @@ class Sessions:
             self._save(live)
         self._let_go(tenant_id, session_id)
 
-    def _let_go(self, tenant_id: str, session_id: str) -> Live | None:
-        live = self._live.pop((tenant_id, session_id), None)
-        if live is not None:
-            self._live_bytes -= live.parts.size
-        return live
-
-    def _put_parts(self, live: Live, parts: Parts) -> None:
-        """Take what the store has of a session for what the next save is compared with."""
-        if self._live.get((live.session.tenant_id, live.session.id)) is live:
-            self._live_bytes += parts.size - live.parts.size
-        live.parts = parts
-        parts.compare(live.standing.document(live.session))
-
     def pruned(self, keys: Iterable[str]) -> None:
         """Drop sessions that the store keeps no longer. One that a call began to use meanwhile is saved anew, as it is."""
         in_use = {call.live for call in self._calls.values()}
@@ -557,32 +500,6 @@ class Sessions:
     def _noted_at(self, key: str) -> int:
         stored = self._journal.load(Document.USE, key)
         return 0 if stored is None else stored[0]
-
-    def _load_vault(self, key: str) -> tuple[Vault | None, int]:
-        stored = self._journal.load(Document.VAULT, key)
-        if stored is None:
-            return None, 0
-        return open_vault(self.cipher, key, stored[1], self._journal.node_id), stored[0]
-
-    def _remember(self, live: Live) -> Live:
-        if len(self._live) >= self._room or self._live_bytes > self._room_bytes:
-            self._put_away()
-        self._live[live.session.tenant_id, live.session.id] = live
-        self._live_bytes += live.parts.size
-        return live
-
-    def _put_away(self) -> None:
-        """Make room, the least recently used first. One that a call uses stays: it would be there twice."""
-        in_use = {call.live for call in self._calls.values()}
-        idle = [(live.used_at, place) for place, live in self._live.items() if live not in in_use]
-        idle.sort()
-        most = _PUT_AWAY if len(self._live) >= self._room else 0
-        for number, (_, place) in enumerate(idle):
-            if number >= most and self._live_bytes <= LIVE_BYTES_MAX * 9 // 10:
-                break
-            self.forget(*place)
-        self._room = max(LIVE_MAX, len(self._live) + _PUT_AWAY)
-        self._room_bytes = max(LIVE_BYTES_MAX, self._live_bytes + LIVE_BYTES_MAX // 10)
 
 
 def says(request: Request, reply: Reply) -> bool:

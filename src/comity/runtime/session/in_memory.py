@@ -1,0 +1,67 @@
+"""Which sessions are in memory: those in use, and the most recently used beyond them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Final
+
+from comity.core.session.parts import Parts
+from comity.runtime.call.call import Call
+from comity.runtime.session.live import Live
+
+LIVE_MAX: Final = 10_000  # sessions kept in memory beyond those in use; others are read from the store again
+LIVE_BYTES_MAX: Final = 64 * 1024 * 1024  # of these sessions, as they are stored
+_PUT_AWAY: Final = LIVE_MAX // 10  # sessions put away at once: finding out which are in use takes a look at every call
+
+
+class InMemory(ABC):
+    """The sessions of a node that are in memory."""
+
+    def __init__(self, calls: Mapping[str, Call]) -> None:
+        self._calls = calls  # under way, by request id
+        self._live: dict[tuple[str, str], Live] = {}  # by tenant and id
+        self._room = LIVE_MAX  # how many may be in memory before some are put away
+        self._live_bytes = 0  # of them, as they are stored
+        self._room_bytes = LIVE_BYTES_MAX
+
+    @abstractmethod
+    def forget(self, tenant_id: str, session_id: str) -> None:
+        """Drop a session from memory; it is read again when it is needed."""
+
+    def is_live(self, tenant_id: str, session_id: str) -> bool:
+        """Return whether a session is in memory."""
+        return (tenant_id, session_id) in self._live
+
+    def _let_go(self, tenant_id: str, session_id: str) -> Live | None:
+        live = self._live.pop((tenant_id, session_id), None)
+        if live is not None:
+            self._live_bytes -= live.parts.size
+        return live
+
+    def _put_parts(self, live: Live, parts: Parts) -> None:
+        """Take what the store has of a session for what the next save is compared with."""
+        if self._live.get((live.session.tenant_id, live.session.id)) is live:
+            self._live_bytes += parts.size - live.parts.size
+        live.parts = parts
+        parts.compare(live.standing.document(live.session))
+
+    def _remember(self, live: Live) -> Live:
+        if len(self._live) >= self._room or self._live_bytes > self._room_bytes:
+            self._put_away()
+        self._live[live.session.tenant_id, live.session.id] = live
+        self._live_bytes += live.parts.size
+        return live
+
+    def _put_away(self) -> None:
+        """Make room, the least recently used first. One that a call uses stays: it would be there twice."""
+        in_use = {call.live for call in self._calls.values()}
+        idle = [(live.used_at, place) for place, live in self._live.items() if live not in in_use]
+        idle.sort()
+        most = _PUT_AWAY if len(self._live) >= self._room else 0
+        for number, (_, place) in enumerate(idle):
+            if number >= most and self._live_bytes <= LIVE_BYTES_MAX * 9 // 10:
+                break
+            self.forget(*place)
+        self._room = max(LIVE_MAX, len(self._live) + _PUT_AWAY)
+        self._room_bytes = max(LIVE_BYTES_MAX, self._live_bytes + LIVE_BYTES_MAX // 10)
