@@ -15,11 +15,16 @@ from tests.console.conftest import ARGS, sign_in  # noqa: E402
 from tests.console.stage import Stage  # noqa: E402
 
 IMAGES = ROOT / "docs" / "images"
+# Takes the name of the folder, which is of this machine, out of every text of the page.
+WITHOUT_FOLDER = """(folder) => {
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) texts.currentNode.data = texts.currentNode.data.replaceAll(folder, '');
+}"""
 
 
 def fill(stage: Stage) -> dict[str, str]:
     """Make calls that succeed, are refused, fail and wait for a person; return the ids that pictures open."""
-    case = [stage.call("ORC", "ORC_BUSINESS_CASE", {"out": str(stage.folder / "case.md")}).request_id for _ in range(3)]
+    case = [stage.call("ORC", "ORC_BUSINESS_CASE", {"out": "business-case.md"}).request_id for _ in range(3)]
     loops = [stage.call("CST", "CST_OPINION", {"question": "Should we enter?"}).request_id for _ in range(4)]
     for _ in range(7):
         stage.call("ANL", "ANL_MARKET_PRICE")
@@ -33,6 +38,8 @@ def fill(stage: Stage) -> dict[str, str]:
     handed = [
         stage.hand_off("o11y", "investigate", task) for task in ("Find the cause of the latency spike", "Check the disks")
     ]
+    stage.call("SCRIBE", "SCRIBE_QUOTE", {"product": "pump"}, session_id="s-contact", message="Be brief!")
+    stage.flush_spans()
     return {"case": case[0], "loop": loops[0], "handoff": handed[0]}
 
 
@@ -40,7 +47,7 @@ def main() -> None:
     """Write every picture."""
     IMAGES.mkdir(exist_ok=True)
     folder = Path(tempfile.mkdtemp())
-    os.chdir(folder)  # the demo writes its case where it runs, and a picture shows the path
+    os.chdir(folder)  # the demo writes its case where it runs
     with Stage(folder) as stage, sync_playwright() as playwright:
         ids = fill(stage)
         pictures = {
@@ -54,7 +61,7 @@ def main() -> None:
             "approvals": ("light", "#/approvals"),
             "sessions": ("dark", "#/sessions/s-contact"),
             "audit": ("light", "#/audit?verify=1"),
-            "insights": ("light", "#/insights?tab=query&q=%7B%20name%20%3D~%20%22invoke_agent%20.*%22%20%7D"),
+            "insights": ("light", "#/insights?tab=query&as=tree&q=%7B%20name%20%3D%20%22invoke_agent%20ORC%22%20%7D"),
             "guidance": ("dark", "#/guidance?tab=edit"),
             "workflows": ("light", ""),
             "system": ("light", "#/system"),
@@ -79,6 +86,7 @@ def main() -> None:
                 page.keyboard.press("Enter")
                 page.locator(".turn.agent .chip", has_text="success").wait_for()
             page.wait_for_timeout(1_200)
+            page.evaluate(WITHOUT_FOLDER, f"{folder}/")
             page.screenshot(path=IMAGES / f"console-{name}.jpg", type="jpeg", quality=72)
             context.close()
         browser.close()
