@@ -37,7 +37,8 @@ export function layout(nodes, edges, { width = 168, height = 64, gapX = 84, gapY
   const place = coordinates(layers, segments, { width, height, gapX, gapY });
   const boxes = new Map(ids.map((id) => [id, place.get(id)]));
   const drawn = links.map((edge) => {
-    const path = bends.get(edge).map((id) => ({ x: place.get(id).x + width / 2, y: place.get(id).y + height / 2 }));
+    // Straight past the boxes of each layer between: a curve would run behind its neighbours.
+    const path = bends.get(edge).flatMap((id) => [0, width].map((along) => ({ x: place.get(id).x + along, y: place.get(id).y + height / 2 })));
     if (turned.has(edge)) path.reverse();
     const a = boxes.get(edge.source), b = boxes.get(edge.target);
     const back = turned.has(edge);
@@ -161,7 +162,7 @@ export function Graph({ nodes, edges, size = { width: 168, height: 64 }, box, li
   const found = layout(nodes, edges, size);
   const shown = found.edges.map((edge) => ({ edge, drawn: line(edge), key: `${edge.source}>${edge.target}${edge.id || ''}` })); // labels stand above every line
   const w = found.width + 32, h = found.height + 44;
-  return html`<svg class="graph" role="group" aria-label=${label} style=${{ width: `${w}px`, minWidth: `${Math.round(w * 0.78)}px` }} viewBox=${`-16 -22 ${w} ${h}`}>
+  return html`<svg class="graph" role="group" aria-label=${label} style=${{ width: `${w}px`, minWidth: `${Math.round(w * 0.7)}px` }} viewBox=${`-16 -22 ${w} ${h}`}>
     <defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerUnits="userSpaceOnUse" markerWidth="9" markerHeight="9" orient="auto-start-reverse"><path d="M0 0 8 4 0 8z" class="tip" /></marker></defs>
     ${shown.map(({ edge, drawn, key }) => html`<g key=${key} class=${`edge ${drawn.class || ''}`}><path d=${curve(edge.points)} style=${{ strokeWidth: drawn.width || 1.5 }} marker-end="url(#tip)"><title>${drawn.title || ''}</title></path></g>`)}
     ${shown.map(({ edge, drawn, key }) => drawn.label && html`<g key=${`${key} label`} class=${`edge ${drawn.class || ''}`}><rect class="under" x=${middle(edge).x - drawn.label.length * 3 - 4} y=${middle(edge).y + (edge.back ? 5 : -7)} width=${drawn.label.length * 6 + 8} height="15" rx="3" /><text x=${middle(edge).x} y=${middle(edge).y + (edge.back ? 16 : 4)} text-anchor="middle">${drawn.label}</text></g>`)}

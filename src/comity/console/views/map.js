@@ -64,7 +64,7 @@ function Drawing({ data, selected, flash, recent, range, reload }) {
   };
   const box = (node) => html`<${Box} node=${node} isSelected=${node.id === selected} />`;
   const agent = agents.find((one) => one.id === selected);
-  return html`<div class="map"><div class="map-canvas" tabindex="0" role="region" aria-label="Map of agents"><${Graph} label="Agents and the calls between them" nodes=${nodes} edges=${links} size=${{ width: 172, height: 72, gapX: 132, gapY: 26 }} box=${box} line=${line} /></div>
+  return html`<div class="map"><div class="map-canvas" tabindex="0" role="region" aria-label="Map of agents"><${Graph} label="Agents and the calls between them" nodes=${nodes} edges=${links} size=${{ width: 172, height: 72, gapX: 104, gapY: 26 }} box=${box} line=${line} /></div>
     <aside class="map-side" aria-label=${agent ? `Agent ${agent.id}` : 'Overview'}>${agent ? html`<${AgentCard} key=${agent.id} agent=${agent} edges=${links} reload=${reload} />` : html`<${Overview} agents=${agents} refusals=${data.refusals} range=${range} />`}</aside></div>`;
 }
 
