@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import string
+from base64 import b64encode
 from dataclasses import replace
 from random import Random
 
@@ -267,3 +269,15 @@ def test_a_scanner_that_has_seen_all_kinds_of_text_stays_quick():
         scanner.may_find_in_json(text.encode())
     plain = b'{"text":"11 ' + b"word " * 10_000 + b'"}'
     assert not any(scanner.may_find_in_json(plain) for _ in range(40))
+
+
+@given(st.text(string.printable.strip(), max_size=40), st.text(string.printable.strip(), max_size=40))
+def test_base64_of_an_address_is_a_hint_wherever_the_address_stands_in_it(before, after):
+    encoded = b64encode(f"{before}ann@example.com{after}".encode()).decode()
+    assert DEFAULT_SCANNER.may_find(encoded)
+    assert DEFAULT_SCANNER.may_find(f"see {encoded} here")
+
+
+@pytest.mark.parametrize("text", ["y" * 5_000, "internationalizationofthings", "deadbeefcafe" * 10, "x" * 40 + "="])
+def test_a_long_run_of_letters_that_can_spell_no_address_is_not_searched(text):
+    assert not DEFAULT_SCANNER.may_find(text)

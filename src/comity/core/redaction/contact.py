@@ -120,6 +120,18 @@ def _accept_international_email(value: str) -> int:
     return 0 if re.fullmatch(rf"[{LETTER}0-9_.@%+-]*", value) else len(value)
 
 
+def _run_with_at(length: int) -> str:
+    """Return a hint for base64 of at least `length` characters that may spell an @, which is written with an A, B or Q.
+
+    The bits of an @ make a whole Q, or an A or B behind another letter, wherever it stands in a group of three bytes. So long
+    words, and numbers in hexadecimal, which is written small, are no hint.
+    """
+    hint = "[ABQ]"
+    for behind in range(1, length):
+        hint = f"(?:[ABQ][A-Za-z0-9+/]{{{behind}}}|[C-PR-Za-z0-9+/]{hint})"
+    return hint
+
+
 def _accept_encoded(value: str) -> int:
     """Count base64 that reads as an address, alone or with a name and joints around it."""
     if value.isalpha() and (value.islower() or value.isupper()):
@@ -323,7 +335,7 @@ CONTACT: tuple[PatternDetector, ...] = (
         category=Category.CONTACT,
         priority=14,
         pattern=re.compile(r"(?<![A-Za-z0-9+/=])[A-Za-z0-9+/]{12,120}={0,2}(?![A-Za-z0-9+/=])"),
-        hint=r"[A-Za-z0-9+/]{14}(?:[A-Za-z0-9+/]{6}|={1,2})",
+        hint=rf"{_run_with_at(20)}|{_run_with_at(14)}[A-Za-z0-9+/]{{0,106}}=",
         accept=_accept_encoded,
     ),
     PatternDetector(
