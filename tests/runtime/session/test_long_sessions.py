@@ -15,7 +15,7 @@ from comity.core.journal.records import Document, Saved
 from comity.core.session.parts import HEAD_BYTES_MAX
 from comity.engines.memory import journal as memory
 from comity.engines.memory.journal import MemoryJournal
-from comity.runtime.session import sessions as runtime
+from comity.runtime.session import in_memory
 from comity.runtime.session.live import ENDED_BYTES_MAX
 
 SECRET = "wintergreen-4711"
@@ -116,7 +116,7 @@ async def test_sessions_of_a_node_without_a_store_are_bounded_in_bytes(make_node
 
 
 async def test_sessions_in_memory_are_bounded_in_bytes_and_read_again(make_node, monkeypatch):
-    monkeypatch.setattr(runtime, "LIVE_BYTES_MAX", 60_000)
+    monkeypatch.setattr(in_memory, "LIVE_BYTES_MAX", 60_000)
     async with make_node([talker()]) as node:
         sessions = node._path.sessions
         sessions._room_bytes = 60_000
