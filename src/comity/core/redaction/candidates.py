@@ -126,8 +126,11 @@ class Candidates:
             return None
         stop = min(self._place + self._slice_chars, self._end)
         found = self._later
+        base, place = self._base, self._place
         for detector in self._searching:
-            found += _sorted(self._base, detector, detector.spans(self._alone, self._place, stop))
+            for first, last in detector.spans(self._alone, place, stop):
+                span = Span(base + first, base + last, detector)
+                found.append((span.start, detector.priority, -last, detector.name, span))
         if self._numbered:
             self._add_numbers(found, stop)
         self._place, self._later = stop, []

@@ -223,6 +223,7 @@ _CARD_WORDS = words(
     "maestro",
     "kreditkarten?",
     "kartennummer|karten-?nr|karte",
+    r"(?:karta|karty|kartę|carte|tarjeta|cartão|carta|karte)\s[a-zà-ž]{3,14}",  # of which kind
     "carte(?: bancaire| bleue| de crédit)?",
     "tarjeta(?: de crédito| de débito)?",
     "cart[aã]o(?: de crédito)?|carta di credito|carta",

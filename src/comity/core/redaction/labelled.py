@@ -33,6 +33,7 @@ _JOINT_WORDS = frozenset(
         " client cliente kunde kunden patient patiente paziente customer employee user member for von é è jego jej"
         " albo lub oder ou o of eller tai или або vagy nebo"
         " contact contacto contatto contato kontakt casa trabajo trabalho lavoro ufficio bureau oficina domicile"
+        " assistito assistita dipendente"
         " a patiënt cliënt klant segurado titular assuré salarié locataire versicherter mieter pacient trabajador empleado"
         " beneficiario contribuinte bambino enfant kind kindes child spouse insured tenant applicant holder owner person"
         " particular personal privado privat privé dienstlich geschäftlich home work office direct"

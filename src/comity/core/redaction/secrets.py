@@ -41,6 +41,7 @@ _CODE_LABELS = (
     r"(?:one[- ]time|verification|confirmation|login|sms|2fa|authentication|auth|einmal)[ -]?(?:code|passcode"
     r"|pin|password|passwort)"
     r"|(?:alarm|door|gate|access|entry|lock|safe|key ?pad|voicemail|unlock)[ -]?code|türcode|zugangscode|digicode"
+    r"|code (?:for|to|of) (?:the|my|our) (?:safe|door|gate|alarm|building|garage|locker|lock|house|flat)"
     r"|code (?:d['’](?:accès|entrée)|de la porte)|código de (?:acceso|entrada|acesso)|codice (?:di accesso|porta|allarme)"
     r"|bestätigungscode|einmalcode|code de (?:vérification|confirmation)|código de (?:verificación|verificação|confirmación)"
     r"|codice di verifica|kod weryfikacyjny|verificatiecode|код подтверждения|验证码|驗證碼|認証コード|인증번호"
