@@ -397,6 +397,24 @@ def test_a_users_call_is_taken_up_by_another_node_while_that_runs_and_answered_u
     play(case, [back(runs, seconds=1)], [back(runs, seconds=1)])
 
 
+def test_a_call_that_was_taken_over_goes_on_elsewhere_when_the_node_that_took_it_closes() -> None:
+    runs: list[int] = []
+
+    async def case(world: World, one: Node, two: Node) -> None:
+        two.start_call("BACK", "DO", {"number": 4}, user_id="u", request_id="r", timeout_ms=60_000)
+        await asyncio.sleep(0.5)
+        await die(two)
+        while len(runs) < 2:
+            await asyncio.sleep(0.1)
+        await one.close()  # which has taken the call over, and runs it
+        async with world.node("n3", [back(runs, seconds=1)]) as three:
+            reply = await three.call("BACK", "DO", {"number": 4}, user_id="u", request_id="r")
+            assert (reply.status, runs) == ("success", [4, 4, 4])
+        assert world.kinds("r") == ["admitted", "settled"]
+
+    play(case, [back(runs, seconds=1)], [back(runs, seconds=1)])
+
+
 def test_a_call_that_waits_for_a_person_goes_on_at_whichever_node_the_answer_reaches() -> None:
     paid: list[int] = []
 

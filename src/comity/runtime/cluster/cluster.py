@@ -130,6 +130,9 @@ class Cluster(Placement):
             task.cancel()
         await asyncio.gather(*ending, return_exceptions=True)
         await self._server.close()
+        for call in list(self.path.calls.values()):
+            if call.parent is None and call.leftovers is not None and not call.waiters:
+                self.let_go(call)  # taken over from a node that is gone: its user may wait at another node
 
     async def close(self) -> None:
         """Give back what is held, once everything is written."""
