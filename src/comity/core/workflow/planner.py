@@ -376,7 +376,9 @@ class Planner(Activities):
             scope.loops[outer].left += len(shape.body)
         for edge in shape.edges:
             scope.edges[edge] = None
-        for one in shape.body:
+        if len(shape.body) == 1:  # all edges to it come from outside, and have settled
+            scope.states[shape.header] = _IDLE
+        for one in shape.body if len(shape.body) > 1 else ():
             node = graph.nodes[one]
             scope.states[one] = _IDLE
             settled = [scope.edges[edge] for edge in node.incoming]

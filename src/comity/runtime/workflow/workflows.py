@@ -68,7 +68,7 @@ class Workflows(TimeTravel):
         self._leftovers: dict[str, dict[str, Request]] = {}  # of runs that were put off: calls below them that are open
         self._waiters: dict[str, list[asyncio.Future[Reply]]] = {}
         agent = Agent(AGENT, **_MOST, takes_handoffs=False)  # type: ignore[arg-type]
-        agent.capability("run")(self._drive)
+        agent.capability("run", input_schema={"type": "object"})(self._drive)  # of what `_begin` packed
         self._agent = agent
         self._address = f"{AGENT}/{journal.node_id}"  # of the runs that begin here
         self._capability = agent.capabilities["run"]
