@@ -165,6 +165,35 @@ class Reader:
             request = self._furnished(request, draft, above, is_sound=not problems)
         return Arrival(request, raw, agent, capability, problems, code, depth_max, checked)
 
+    def read_plain(self, draft: Draft, identity: Identity, request_id: str, now_ms: int, trace_id: str) -> Arrival | None:
+        """Return what `read` makes of a user's call that names agent, capability and inputs alone, as most do; else None.
+
+        The user is known to be sound, and the types of the capability allow its inputs to be read while they are packed.
+        """
+        address = self._addresses.get(draft.target) if type(draft.target) is str else None
+        if address is None or type(draft.capability) is not str or not _is_plain(draft):
+            return None
+        agent, limits = address.agent, self._limits
+        capability = agent.capabilities.get(draft.capability)
+        if capability is None or capability.take is None or capability.limits is not None or agent.limits is not None:
+            return None
+        user_id, tenant_id, session_id = key = (identity.user_id, identity.tenant_id, identity.session_id)
+        is_text = type(user_id) is type(tenant_id) is str and type(session_id) in _TEXT_OR_NONE
+        if not is_text or key not in self._sound or identity.parent_session_id is not None or not draft.inputs:
+            return None
+        taken = capability.take(draft.inputs)
+        if taken is None:
+            return None
+        timeout_ms = limits.timeout_ms if capability.timeout_ms is None else capability.timeout_ms
+        if timeout_ms > limits.timeout_ms_max:  # noqa: PLR1730  `min` costs as much as three rules
+            timeout_ms = limits.timeout_ms_max
+        request = Request(
+            request_id, address.text, draft.capability, user_id, limits, now_ms + timeout_ms, now_ms, VERSION, None, (),
+            Raw(taken[0]), "", "", _NORMAL, request_id, None, request_id, tenant_id,
+            request_id if session_id is None else session_id, None, None, None, trace_id, trace_id[16:], "", draft.history,
+        )  # fmt: skip
+        return Arrival(request, taken[0], agent, capability, (), "", None, Checked(taken[1]))
+
     def _furnished(self, request: Request, draft: Draft, above: Request | None, *, is_sound: bool) -> Request:
         """Return the request with the tools it is granted, and what its document says beside all else."""
         if draft.tools is not None or (above is not None and (above.tools is not None or self._inheritance.is_chained)):

@@ -131,7 +131,7 @@ class CallPath(Replies):
         self._long_requests = LongRequests(self.settlement, env.slices, env.answers)
         self._turnstile = Turnstile(env.loop)
         self._latest: Identity | Request = Identity("", "", "")  # whose call came last; at first no user's
-        self._shared_at = -SHARED_NS  # when a user called after another
+        self._shared_at = 0  # when a user called after another; 0 if that never was
 
     def join(self, cluster: Placement) -> None:
         """Share the work with other nodes from now on."""
@@ -198,19 +198,25 @@ class CallPath(Replies):
         now_ms = now_ns // 1_000_000
         if request_id is None and remote is None:
             new_id, trace_id = self.ids.new_request(now_ms)
-            arrival = self._reader.read(draft, identity, None, new_id, now_ms, trace_id)
+            arrival = self._reader.read_plain(draft, identity, new_id, now_ms, trace_id) or self._reader.read(
+                draft, identity, None, new_id, now_ms, trace_id
+            )
         else:
             arrival = self.asked(draft, identity, request_id, now_ms, remote)
         if len(arrival.body) > LONG_BYTES:
             await self.slices.pause()
         request = arrival.request
-        if request.user_id != self._latest.user_id or request.tenant_id != self._latest.tenant_id:
-            if self._latest.user_id:
+        latest = self._latest
+        if request.user_id != latest.user_id or request.tenant_id != latest.tenant_id:
+            if latest.user_id:
                 self._shared_at = now_ns
             self._latest = request
-        if self.calls and now_ns - self._shared_at < SHARED_NS and (turn := self._turnstile.enter(request)) is not None:
-            await turn
-            now_ns = self.clock.now_ns()
+        # Asked first, as it says no while one user calls.
+        if self._shared_at and self.calls and now_ns - self._shared_at < SHARED_NS:
+            turn = self._turnstile.enter(request)
+            if turn is not None:
+                await turn
+                now_ns = self.clock.now_ns()
         try:
             if request_id is None:
                 opened = self.enter(arrival, None, now_ns, None, remote=remote)

@@ -95,7 +95,9 @@ class Sessions(InMemory, Vaults):
                 return Live(_new(request.tenant_id, owner, request.parent_session_id, now_ms))
         elif request.session_id == request.root_id:
             return self.find(request.tenant_id, request.session_id) if may_be_known else None
-        live = self.find(request.tenant_id, request.session_id)
+        live = self._live.get((request.tenant_id, request.session_id))
+        if live is None or self._merging is not None:
+            live = self.find(request.tenant_id, request.session_id)
         if live is not None:
             if now_ms - live.used_at >= EXPIRED_MS:  # here; another node may have used it since
                 live.used_at = max(live.used_at, self._noted_at(live.key))
