@@ -119,21 +119,32 @@ def _open(page, filled, place):
     page.locator(".loading").first.wait_for(state="detached")
 
 
+def _findings(page, place):
+    """Return what axe holds to be serious or critical in what the page shows now."""
+    page.evaluate(AXE.read_text())  # as the page's own world allows no foreign script, it is evaluated by the driver
+    asked = "axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa', 'best-practice']}).then(r => r.violations)"
+    grave = [one for one in page.evaluate(asked) if one["impact"] in {"serious", "critical"}]
+    return [(place, one["id"], one["nodes"][0]["html"][:120]) for one in grave]
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_no_view_has_a_serious_or_critical_finding_of_axe(filled, new_page, scheme):
     page = new_page(color_scheme=scheme)
+    page.goto(f"{filled.url}/console/")
+    page.get_by_label("Token").wait_for()
+    found = _findings(page, "signing in")
     sign_in(page, filled)
-    source = AXE.read_text()
-    found = []
     for view in _places(filled):
         _open(page, filled, view)
-        page.evaluate(source)  # as the page's own world allows no foreign script, it is evaluated by the driver
-        checked = page.evaluate(
-            "axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa', 'best-practice']}).then(r => r.violations)"
-        )
-        found += [
-            (view, one["id"], one["nodes"][0]["html"][:120]) for one in checked if one["impact"] in {"serious", "critical"}
-        ]
+        found += _findings(page, view)
+    for key, name in (("Control+k", "palette"), ("?", "keys")):
+        page.keyboard.press(key)
+        page.get_by_role("dialog").wait_for()
+        found += _findings(page, name)
+        page.keyboard.press("Escape")
+    page.goto(f"{filled.url}/console/#/call/there-is-none")
+    page.get_by_role("alert").wait_for()
+    found += _findings(page, "an error")
     assert found == []
 
 

@@ -29,6 +29,15 @@ def test_the_printed_link_signs_in_once_and_the_code_leaves_the_address(stage, n
     expect(other.get_by_label("Token")).to_be_visible()
 
 
+def test_a_link_that_is_opened_where_the_console_already_stands_signs_in(stage, new_page):
+    page = new_page()
+    page.goto(f"{stage.url}/console/")
+    page.get_by_label("Token").wait_for()
+    page.goto(stage.link())  # changes the address, and loads nothing
+    page.get_by_role("navigation", name="Views").wait_for()
+    assert "code=" not in page.url
+
+
 def test_a_token_signs_in_and_stays_in_the_tab(stage, new_page):
     page = new_page()
     page.goto(f"{stage.url}/console/")

@@ -234,13 +234,13 @@ function Frame() {
     ${paletteOpen.value && html`<${Palette} />`}${keysOpen.value && html`<${Keys} />`}`;
 }
 
-function App({ problem }) {
+function App() {
   const [error, setError] = useState(null);
   useEffect(() => {
     if (!token.value || me.value) return;
     get('me').then((answer) => { me.value = answer; setError(null); }, (failure) => { if (failure.status !== 401) setError(failure); });
   }, [token.value, me.value]);
-  let page = html`<${SignIn} problem=${problem} />`;
+  let page = html`<${SignIn} key=${problem.value?.message || ''} problem=${problem.value} />`;
   if (token.value) page = me.value ? html`<${Frame} />` : error ? html`<main class="body"><${Failure} error=${error} retry=${() => location.reload()} /></main>` : html`<${Loading} what="Signing in" />`;
   return html`${page}<${Dialogs} /><${Toasts} />`;
 }
@@ -249,8 +249,17 @@ function App({ problem }) {
 const firstView = location.hash.match(/^#\/(\w+)/)?.[1] || 'map';
 if (firstView === 'call' || VIEWS.some(([, id]) => id === firstView)) load(firstView);
 
-signInByCode().then((problem) => problem || signInByProvider()).then((problem) => {
+const problem = signal(null); // why the last link or provider did not sign in
+
+async function signIn() {
+  problem.value = await signInByCode() || await signInByProvider();
+}
+
+// A link that is opened in a tab where the console already stands changes the address alone.
+addEventListener('hashchange', () => { if (/^#(?:code|signin(?:_error)?)=/.test(location.hash)) { me.value = null; signIn(); } });
+
+signIn().then(() => {
   const root = document.getElementById('app');
   root.replaceChildren();
-  render(html`<${App} problem=${problem} />`, root);
+  render(html`<${App} />`, root);
 });
