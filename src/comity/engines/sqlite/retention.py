@@ -26,8 +26,8 @@ from comity.engines.sqlite.call_rows import UNREADABLE, revive
 
 log = logging.getLogger("comity")
 
-# Rows that one slice reads; fewer where it reads whole bodies.
-READ_ROWS: Final = 2_000
+# Rows that one slice reads, of which a sweep in time needs few; fewer where it reads whole bodies.
+READ_ROWS: Final = 512
 READ_BODIES: Final = 64
 # About what one transaction removes, by rows and by bytes. Bytes that are removed are overwritten: 4 MiB of them, or 2,000
 # rows, took 20 to 50 ms of work, during which every call waited for its record.
