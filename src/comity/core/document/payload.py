@@ -101,13 +101,17 @@ def taker(decode: Callable[[bytes], Any], as_dict: Callable[[Any], dict[str, Any
     def take(value: Any) -> tuple[bytes, dict[str, Any]] | None:
         try:
             raw = _encode_known(value)
-            if len(raw) >= ONE_GO_BYTES or _BACKSLASH in raw or _DELETE in raw:
+            if len(raw) >= ONE_GO_BYTES or _DELETE in raw or (_BACKSLASH in raw and _has_escaped_control(raw)):
                 return None
             return raw, as_dict(decode(raw))
         except (Exception, SystemExit):  # noqa: BLE001  looking at a value runs its code
             return None
 
     return take
+
+
+def _has_escaped_control(raw: bytes) -> bool:
+    return b"\\u00" in raw or b"\\b" in raw or b"\\f" in raw
 
 
 def unlooked(path: str, raised: BaseException) -> Problem:
@@ -191,7 +195,7 @@ def check(raw: bytes, *, path: str, bytes_max: int) -> None:
         raise PayloadError("ENVELOPE_TOO_LARGE", (Problem(path, message),))
     if len(raw) > _SMALL_BYTES or raw.count(_BRACE) + raw.count(_BRACKET) > NESTING_MAX:
         _check_shape(raw, path)
-    if _DELETE in raw or (_BACKSLASH in raw and (b"\\u00" in raw or b"\\b" in raw or b"\\f" in raw)):
+    if _DELETE in raw or (_BACKSLASH in raw and _has_escaped_control(raw)):
         _refuse(unpack(raw), path, _has_control, "holds a control character")
 
 
