@@ -81,6 +81,22 @@ def serve_node(port: int, store: str) -> None:
         runner.run(main())
 
 
+def serve_refusals(port: int, _store: str) -> None:
+    """Read a little of what a client sends, refuse it, hang up: what that does to others is the machine's share."""
+
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(65_536)
+        writer.write(b"HTTP/1.1 413 Content Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+        writer.close()
+
+    async def main() -> None:
+        server = await asyncio.start_server(refuse, "127.0.0.1", port)
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, lambda: os._exit(0))
+        await server.serve_forever()
+
+    run(main())
+
+
 class Process:
     """A server in a forked process, and what it has used so far."""
 
@@ -347,12 +363,16 @@ def _attacker(attack: Any, clients: int, port: int) -> int:
 
 
 def hostile(rounds: int, count: int) -> bool:
-    """Print the p99 of honest clients alone and beside hostile ones."""
-    server = Process(serve_node)
-    ratios: dict[str, list[float]] = {}
+    """Print the p99 of honest clients alone, beside hostile ones, and beside the same hostile ones of another server.
 
-    def beside(attack: Any, clients: int) -> float:
-        attacker = _attacker(attack, clients, server.port) if clients else 0
+    Attackers need processor and memory of this machine, on which a real one would not be: the last figure is what that costs.
+    """
+    server, other = Process(serve_node), Process(serve_refusals)
+    ratios: dict[str, list[float]] = {}
+    elsewhere: dict[str, list[float]] = {}
+
+    def beside(attack: Any, clients: int, port: int = server.port) -> float:
+        attacker = _attacker(attack, clients, port) if clients else 0
         try:
             took = sorted(run(load(server.port, count, 16)))
         finally:
@@ -375,13 +395,17 @@ def hostile(rounds: int, count: int) -> bool:
                 under = beside(attack, clients)
                 again = beside(attack, 0)
                 ratios.setdefault(name, []).append(under / ((alone + again) / 2))
+                elsewhere.setdefault(name, []).append(beside(attack, clients, other.port) / ((alone + again) / 2))
         took = server.stop()
     except BaseException:
         os.kill(server.pid, signal.SIGKILL)
         raise
+    finally:
+        other.stop()
     print(f"p99 of 16 honest connections beside hostile ones, over alone; median of {rounds}, load {os.getloadavg()[0]:.1f}")
     for name, found in ratios.items():
-        print(f"{name:<12} {statistics.median(found):5.2f}×   ({', '.join(f'{one:.2f}' for one in found)})")
+        each, others = ", ".join(f"{one:.2f}" for one in found), statistics.median(elsewhere[name])
+        print(f"{name:<12} {statistics.median(found):5.2f}×   ({each}); of another server {others:.2f}×")
     print(f"SIGTERM ended the server in {took:.2f} s")
     return all(statistics.median(found) < 1.2 for found in ratios.values())
 
