@@ -15,6 +15,7 @@ from comity.core.redaction.shapes import (
     BEFORE,
     HINT_BEFORE_DIGIT,
     LETTER,
+    LONG_CHARS_MAX,
     NOT_AFTER_DIGIT,
     SEPARATOR,
     digits_of,
@@ -260,6 +261,7 @@ CONTACT: tuple[PatternDetector, ...] = (
         category=Category.SECRET,
         priority=10,
         pattern=re.compile(r"://(?P<value>[^\s/@:\"'<>\[\]]{0,64}:[^\s/\"'<>\[\]]{1,128})@"),
+        shape_chars_max=LONG_CHARS_MAX,
         hint=r":\\?/\\?/[^\s/@\"]*:[^\s/@\"]+@",
     ),
     PatternDetector(
@@ -335,6 +337,7 @@ CONTACT: tuple[PatternDetector, ...] = (
         category=Category.CONTACT,
         priority=14,
         pattern=re.compile(r"(?<![A-Za-z0-9+/=])[A-Za-z0-9+/]{12,120}={0,2}(?![A-Za-z0-9+/=])"),
+        shape_chars_max=LONG_CHARS_MAX,
         hint=rf"{_run_with_at(20)}|{_run_with_at(14)}[A-Za-z0-9+/]{{0,106}}=",
         accept=_accept_encoded,
     ),
@@ -417,6 +420,7 @@ CONTACT: tuple[PatternDetector, ...] = (
         category=Category.CONTACT,
         priority=43,
         pattern=re.compile(rf"(?<![a-z]){_SPOKEN_DIGIT}(?:[ ,-]{{1,2}}{_SPOKEN_DIGIT}){{6,18}}(?![a-z])", re.IGNORECASE),
+        shape_chars_max=LONG_CHARS_MAX,
         hint=rf"(?i:{_SPOKEN_DIGIT}[ ,\-]{{1,2}}{_SPOKEN_DIGIT}[ ,\-]{{1,2}}{_SPOKEN_DIGIT}[ ,\-]{{1,2}}{_SPOKEN_DIGIT}[ ,\-])",
         accept=_accept_spoken_digits,
     ),
@@ -426,11 +430,12 @@ CONTACT: tuple[PatternDetector, ...] = (
         category=Category.CONTACT,
         priority=80,
         pattern=re.compile(
-            rf"{_KEY_BORDER}(?=[uslabnigkлиіu用帳ユ아사اש])(?:(?:{_LABELS}){SIGNED}|(?:user|usr|uid)(?:=|[\"']["
+            rf"{_KEY_BORDER}(?=[uslabnigkfлиіu用帳ユ아사اש])(?:(?:{_LABELS}){SIGNED}|(?:user|usr|uid)(?:=|[\"']["
             rf" ]?[:=][ ]?)[\"']?)@?"
             rf"(?P<value>{_USER}){AFTER}(?![(\[@:/]|\.\w)",
             re.IGNORECASE,
         ),
+        shape_chars_max=LONG_CHARS_MAX,
         hint=rf"(?i:{_LABELS})[^A-Za-z0-9_]|(?i:user|usr|uid)(?:=|\\?[\"'][ ]?[:=])",
         accept=_accept_user_name,
     ),
@@ -440,12 +445,14 @@ CONTACT: tuple[PatternDetector, ...] = (
         category=Category.CONTACT,
         priority=80,
         pattern=re.compile(
-            rf"{_KEY_BORDER}(?:(?:{_LABELS})(?:{JOINT}|[ ](?:(?:is|ist|est|es|è|é|to|jest|är|er|je)[ ])?)"
+            rf"{_KEY_BORDER}(?=[uslabnigkfhtdmwrvлиі用帳ユ아사اש])"
+            rf"(?:(?:{_LABELS})(?:{JOINT}|[ ](?:(?:is|ist|est|es|è|é|to|jest|är|er|je)[ ])?)"
             rf"|(?:{_WEAK_LABELS})(?:{SIGNED}|[ ])"
             rf"|(?:{_NETWORKS})(?:[ ](?:handle|account|name|id|user))?(?:{SIGNED}|[ ])(?:live:)?(?=@?[a-z]))@?"
             rf"(?P<value>[A-Za-z][A-Za-z0-9._-]{{1,30}}[A-Za-z0-9](?:#[0-9]{{4}})?){AFTER}(?![(\[@:/]|\.\w)",
             re.IGNORECASE,
         ),
+        shape_chars_max=LONG_CHARS_MAX,
         hint=rf"(?i:{_LABELS}|{_WEAK_LABELS}|{_NETWORKS})(?:[^A-Za-z0-9]|</?[a-z]{{1,10}}>|\\[nt]){{1,24}}"
         r"(?:[^\s@0-9]{2,9}[ :]){0,2}@?[A-Za-z][A-Za-z0-9\-]{0,30}(?:[0-9_]|\.[A-Za-z0-9])",
         accept=_accept_user_name_weak,

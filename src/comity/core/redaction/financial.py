@@ -27,6 +27,7 @@ from comity.core.redaction.shapes import (
     HINT_BEFORE_LETTER,
     HINT_BEFORE_WORD,
     HINT_GAP,
+    LONG_CHARS_MAX,
     NOT_AFTER_DIGIT,
     SEPARATOR,
     digits_of,
@@ -257,6 +258,7 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
             rf"|[a-z]{{2}}[0-9]{{2}}(?:[a-z0-9]{{11,30}}|(?:[ \u00a0-][a-z0-9]{{4}}){{2,7}}(?:[ \u00a0-][a-z0-9]{{1,3}})?))"
             rf"{AFTER}"
         ),
+        shape_chars_max=LONG_CHARS_MAX,
         hint=rf"{HINT_BEFORE_WORD}(?:[A-Z]{{2}}[ ]?[0-9]{{2}}(?:(?:{_IBAN_GAP}|\\n)[A-Z0-9]){{11}}"
         rf"|[a-z]{{2}}[0-9]{{2}}(?:[a-z0-9]{{11,30}}{HINT_AFTER}|(?:[ \u00a0-][a-z0-9]{{4}}){{2}}))",
         accept=_accept_iban,

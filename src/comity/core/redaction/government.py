@@ -18,6 +18,7 @@ from comity.core.redaction.shapes import (
     HINT_BEFORE_LETTER,
     HINT_BEFORE_WORD,
     HINT_GAP,
+    LONG_CHARS_MAX,
     NOT_AFTER_DIGIT,
     SPACE,
     digits_of,
@@ -243,6 +244,7 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
             r"(?<![A-Z0-9<])(?:[PIAC][A-Z<][A-Z<]{3}[A-Z0-9<]{25,39}\s{1,2})?"
             r"[A-Z0-9<]{9}[0-9<][A-Z<]{3}[0-9]{7}[MFX<][0-9]{7}[A-Z0-9<]{8,16}(?![A-Z0-9<])"
         ),
+        shape_chars_max=LONG_CHARS_MAX,
         hint=r"[A-Z<]{3}[0-9]{7}[MFX<][0-9]{7}",
     ),
     PatternDetector(

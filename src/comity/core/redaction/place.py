@@ -15,6 +15,7 @@ from comity.core.redaction.shapes import (
     HINT_BEFORE_WORD,
     HINT_GAP,
     LETTER,
+    LONG_CHARS_MAX,
     NOT_AFTER_DIGIT,
     WALL,
     Context,
@@ -202,6 +203,7 @@ PLACE: tuple[PatternDetector, ...] = (
             rf"|(?:{_AMBIGUOUS_SUFFIX})(?=\.?(?:,|\n|$|[ ](?:Apt|Suite|Unit|#))))"
             rf"{_QUARTER}{_UNIT}"
         ),
+        shape_chars_max=LONG_CHARS_MAX,
         hint=rf"[0-9][A-Za-z]?,?[ ](?:[A-Z0-9\u00c0-\u00de][^ \"]*[ ])+{_SUFFIX}{HINT_AFTER}",
         accept=_accept_street,
         need=Need.NO_FOREIGN_LABEL,
@@ -214,6 +216,7 @@ PLACE: tuple[PatternDetector, ...] = (
         category=Category.ADDRESS,
         priority=59,
         pattern=_KEYED,
+        shape_chars_max=LONG_CHARS_MAX,
         hint=rf"(?i:{in_hint(ADDRESS)}){HINT_GAP}[0-9]",
         accept=_accept_named,
         need=Need.CONTEXT,
@@ -232,6 +235,7 @@ PLACE: tuple[PatternDetector, ...] = (
         category=Category.ADDRESS,
         priority=60,
         pattern=_KEYED,
+        shape_chars_max=LONG_CHARS_MAX,
         hint=rf"(?:(?i:{_STREET_KEYS})[ _]?(?:(?i:address|name|line|1))?\\?[\"']?[ ]?[:=：]){HINT_GAP}[0-9]",
         accept=_accept_keyed,
         need=Need.CONTEXT,
@@ -249,6 +253,7 @@ PLACE: tuple[PatternDetector, ...] = (
             rf"[ ]{_NAME}|[1-9][0-9]{{0,4}}[ ]{_NAME}(?:[ ]{_NAME}){{0,3}},[ ]{_NAME}(?:[ ]{_NAME}){{0,2}},?[ ](?:{_STATES})"
             rf"[ ][0-9]{{5}}){AFTER_DIGIT}(?![{LETTER}])"
         ),
+        shape_chars_max=LONG_CHARS_MAX,
         hint=rf"[0-9][a-z]?,[ ](?:[A-Z]{{1,2}}-)?[0-9]{{2,5}}[ \-]|,?[ ](?:{_STATES})[ ][0-9]{{5}}",
         accept=_accept_street,
         need=Need.NO_FOREIGN_LABEL,
@@ -265,6 +270,7 @@ PLACE: tuple[PatternDetector, ...] = (
             rf"{_SUFFIX}(?![A-Za-z0-9'’-]){_QUARTER}{_UNIT}",
             re.IGNORECASE,
         ),
+        shape_chars_max=LONG_CHARS_MAX,
         hint=rf"(?i:addr|liv(?:es?|ing) ?(?:at|in|on)|resid|(?:ship|shipped|deliver|delivered|moved)[ _]?to|street){HINT_GAP}"
         rf"[0-9][a-z]?,?[ ](?:[^ \"]+[ ])+(?i:{_SUFFIX}){HINT_AFTER}",
         accept=_accept_street,
@@ -305,6 +311,7 @@ PLACE: tuple[PatternDetector, ...] = (
             rf" ](?:д\.[ ]?)?[1-9][0-9]{{0,3}}"
             rf"|P\.?[ ]?O\.?[ ]?Box[ ][0-9]{{1,6}}|Postfach[ ][0-9]{{2,6}}){AFTER_DIGIT}"
         ),
+        shape_chars_max=LONG_CHARS_MAX,
         hint=(
             rf"[0-9](?:[ ]?(?:bis|ter))?,?[ ](?i:{_ROMANCE})[ ]|(?i:{_GERMANIC})[ ][1-9]|(?:{_ROMANCE_FIRST})["
             rf" ][^0-9]{{1,60}}[1-9]|(?:ul\.|ulica|al\.|os\.|pl\.|ул\.|улица|пр\.|проспект|пер\.|вул\.)[ ]"

@@ -7,7 +7,7 @@ import re
 from comity.core.redaction.detector import Category, Need, PatternDetector
 from comity.core.redaction.joints import JOINT, SIGNED
 from comity.core.redaction.labels import SIGN_IN
-from comity.core.redaction.shapes import BEFORE, HINT_BEFORE_WORD, HINT_GAP, WALL, Context, in_hint
+from comity.core.redaction.shapes import BEFORE, HINT_BEFORE_WORD, HINT_GAP, LONG_CHARS_MAX, WALL, Context, in_hint
 
 # Prefixes that services give their keys; each is followed by many random characters.
 _KEY = (
@@ -139,6 +139,7 @@ SECRETS: tuple[PatternDetector, ...] = (
             r"(?<![A-Za-z])(?:password|pwd|accountkey|sharedaccesskey|user ?id|uid)=(?P<value>[^\s;\"'<>]{4,128})(?=;)",
             re.IGNORECASE,
         ),
+        shape_chars_max=LONG_CHARS_MAX,
         hint=r"(?i:password|pwd|accountkey|sharedaccesskey|user ?id|uid)=[^\s;]{4,128};",
         accept=_accept_password,
     ),
@@ -150,6 +151,7 @@ SECRETS: tuple[PatternDetector, ...] = (
         pattern=re.compile(
             r"(?<![^\s])(?:-u|--user|--proxy-user)[ =][\"']?[A-Za-z0-9._@-]{1,64}:(?P<value>[^\s\"'$<]{3,64})(?![^\s\"'])"
         ),
+        shape_chars_max=LONG_CHARS_MAX,
         hint=r"(?:-u|--user|--proxy-user)[ =][\"']?[A-Za-z0-9._@\-]{1,64}:",
         accept=_accept_password,
     ),
@@ -159,6 +161,7 @@ SECRETS: tuple[PatternDetector, ...] = (
         category=Category.SECRET,
         priority=6,
         pattern=re.compile(rf"{BEFORE}(?:{_KEY})(?![A-Za-z0-9_])"),
+        shape_chars_max=LONG_CHARS_MAX,
         hint=rf"{HINT_BEFORE_WORD}(?:{_KEY_HINT})|[0-9]{{8,10}}:AA",
     ),
     PatternDetector(
@@ -167,6 +170,7 @@ SECRETS: tuple[PatternDetector, ...] = (
         category=Category.SECRET,
         priority=13,
         pattern=re.compile(r"(?<![A-Za-z0-9_/+.~-])[A-Za-z0-9_/+.~-]{12,128}={0,2}(?![A-Za-z0-9_/+=~-])"),
+        shape_chars_max=LONG_CHARS_MAX,
         hint=rf"(?i:{_KEY_LABELS.replace('bearer', 'secret')})(?s:.{{0,48}})[A-Za-z0-9_/+.\-]{{12}}",
         accept=_accept_secret,
         need=Need.CONTEXT,
@@ -194,6 +198,7 @@ SECRETS: tuple[PatternDetector, ...] = (
             r"(?P<value>[A-Za-z0-9._~+/-]{12,128}[A-Za-z0-9._~+/-]{0,128}={0,2})(?![A-Za-z0-9_])",
             re.IGNORECASE,
         ),
+        shape_chars_max=LONG_CHARS_MAX,
         hint=r"(?i:bearer|basic)[ |]{1,3}[A-Za-z0-9._~+/\-]{12}",
         accept=_accept_bearer,
     ),
@@ -208,6 +213,7 @@ SECRETS: tuple[PatternDetector, ...] = (
             r"(?![A-Za-z0-9_])",
             re.IGNORECASE,
         ),
+        shape_chars_max=LONG_CHARS_MAX,
         hint=r"(?i:authori[sz]ation)(?s:.{0,8})(?i:bearer|basic|token|apikey)[ ]{1,3}[A-Za-z0-9._~+/=:\-]{12}",
         accept=_accept_authorization,
         need=Need.CONTEXT,
@@ -235,6 +241,7 @@ SECRETS: tuple[PatternDetector, ...] = (
             rf"(?P<value>[^\s\"'`“”<>\[\]{{}}()\\]{{4,64}})(?![^\s\"'`“”<>{{}})\]\\])",
             re.IGNORECASE,
         ),
+        shape_chars_max=LONG_CHARS_MAX,
         hint=rf"(?i:{_LABELS})(?:\\?[^A-Za-z0-9_\s]|\s{{0,2}}[:=\-：])",
         accept=_accept_password,
     ),
@@ -249,6 +256,7 @@ SECRETS: tuple[PatternDetector, ...] = (
             rf"[\"'`“(\[「『]?(?P<value>[^\s\"'`“”<>\[\]{{}}()「」『』]{{6,64}})",
             re.IGNORECASE,
         ),
+        shape_chars_max=LONG_CHARS_MAX,
         hint=rf"(?i:{_LABELS})(?:['’]s[ ]|[^A-Za-z0-9_]|是|は|\\[nt])",
         accept=_accept_spoken,
     ),
@@ -305,6 +313,7 @@ SECRETS: tuple[PatternDetector, ...] = (
         pattern=re.compile(
             rf"(?<![A-Za-z])(?:{_COOKIES})=(?P<value>[A-Za-z0-9%_.~+/-]{{16,128}}={{0,2}})(?![A-Za-z0-9_])", re.IGNORECASE
         ),
+        shape_chars_max=LONG_CHARS_MAX,
         hint=rf"(?i:{_COOKIES})=[A-Za-z0-9%_.~+/\-]{{16}}",
         accept=_accept_secret,
     ),
@@ -317,6 +326,7 @@ SECRETS: tuple[PatternDetector, ...] = (
             r"(?<![a-z])(?:(?:mysql|mysqldump|mariadb|mysqladmin)[ ](?:[^\n|;]{0,80}[ ])?-p|sshpass[ ]-p[ ]?)[\"']?"
             r"(?P<value>[^\s\"'$<-][^\s\"'<]{3,63})"
         ),
+        shape_chars_max=LONG_CHARS_MAX,
         hint=r"(?:mysql|mysqldump|mariadb|mysqladmin)[ ][^\n|;]{0,80}-p|sshpass[ ]-p",
         accept=_accept_password,
     ),
@@ -330,6 +340,7 @@ SECRETS: tuple[PatternDetector, ...] = (
             rf"(?P<value>[^\s\"'`“”<>()\[\]{{}},;\\]{{6,32}})(?![^\s\"'`“”<>)\],;{{}}\\])",
             re.IGNORECASE,
         ),
+        shape_chars_max=LONG_CHARS_MAX,
         hint=r"(?:pw|pass|PW|PASS|Pass)[^A-Za-z0-9_]",
         accept=_accept_weak,
     ),
@@ -339,6 +350,7 @@ SECRETS: tuple[PatternDetector, ...] = (
         category=Category.SECRET,
         priority=16,
         pattern=re.compile(r"\A[^\s\[\]]{4,128}\Z"),
+        shape_chars_max=LONG_CHARS_MAX,
         hint=rf"(?i:{_LABELS})",
         accept=_accept_password,
         need=Need.CONTEXT,

@@ -21,8 +21,9 @@ WALL: Final = "\0"  # stands for a value already found when the words around ano
 CONTEXT_CHARS: Final = 72  # how far left of a value its context is looked for
 SKELETON_CHARS: Final = 240  # how far left once values are hidden, so that "phones:" reaches a list of eighty
 VALUE_CHARS_MAX: Final = 384  # no detector finds a longer value
-SHAPE_CHARS_MAX: Final = 288  # most patterns look no further right of where they begin to match
+SHAPE_CHARS_MAX: Final = 96  # most patterns look no further right of where they begin to match
 NUMBER_CHARS_MAX: Final = 96  # nor those of numbers under a label
+LONG_CHARS_MAX: Final = 288  # those of secrets, names and addresses look as far
 
 SPACE: Final = "[ \u00a0\u2007\u202f]"
 DASH: Final = "[-\u2010-\u2013]"
