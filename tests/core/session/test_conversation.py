@@ -141,3 +141,7 @@ def test_a_calls_own_message_is_found_by_its_id_or_would_come_last():
     asked = Request("b", "ANL", "NPV", "u", Limits(), 9)
     assert position_of(said, asked) == 1
     assert position_of(said, replace(asked, request_id="c")) == 3
+
+
+def test_a_turn_is_as_long_as_its_text_and_its_task():
+    assert size_of(Turn("user", "ab", 1, task="cde")) == 5

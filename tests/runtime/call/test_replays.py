@@ -60,7 +60,8 @@ def test_the_same_request_gets_what_the_first_got():
 def test_an_open_call_is_about_to_end_here_or_under_way_elsewhere():
     meets_open, below = Placement().meets_open, replace(ASKED, parent_id="p")
     stored = journal().call("r")
-    assert "about to end" in meets_open(ASKED, stored, "n1").message
+    ending = meets_open(ASKED, stored, "n1")
+    assert ("about to end" in ending.message, ending.code, ending.retry_after_ms) == (True, "AGENT_BUSY", 1_000)
     assert meets_open(below, stored, "n1") is None
     for request in (ASKED, below):
         refusal = meets_open(request, stored, "n2")
