@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from enum import StrEnum
+from types import ModuleType
 from typing import Any, Final
 
 from msgspec import Struct
@@ -67,72 +68,48 @@ class Conversion(Struct, frozen=True, kw_only=True):
     assumed: tuple[str, ...]  # canonical fields the target says and the source does not; they hold what `convert` was given
 
 
-DIALECTS: Final = {
-    dialect.name: dialect
-    for dialect in (
-        Dialect(
-            name=kdap.NAME,
-            load=lambda raw: kdap.load(raw, kdap.Heading.REQUEST, kdap.Heading.RESPONSE),
-            decode_request=kdap.decode_request,
-            encode_request=kdap.encode_request,
-            decode_reply=kdap.decode_reply,
-            encode_reply=kdap.encode_reply,
-            finished=kdap.finished,
-            request_names=kdap.REQUEST_NAMES,
-            reply_names=kdap.REPLY_NAMES,
-            request_field="source_agent",
-            asks=frozenset({"user_id"}),
-            time_field="timeout_ms",
-        ),
-        Dialect(
-            name=delegation.NAME,
-            load=document.load,
-            decode_request=delegation.decode_request,
-            encode_request=delegation.encode_request,
-            decode_reply=delegation.decode_reply,
-            encode_reply=delegation.encode_reply,
-            finished=delegation_result.finished,
-            request_names=delegation.REQUEST_NAMES,
-            reply_names=delegation.REPLY_NAMES,
-            request_field="origin_employee",
-            asks=frozenset({"capability"}),
-            has_budget=True,
-            has_own_sessions=True,
-        ),
-        Dialect(
-            name=call_agent.NAME,
-            load=document.load,
-            decode_request=call_agent.decode_request,
-            encode_request=call_agent.encode_request,
-            decode_reply=call_agent.decode_reply,
-            encode_reply=call_agent.encode_reply,
-            request_names=call_agent.REQUEST_NAMES,
-            reply_names=call_agent.REPLY_NAMES,
-            request_field="agent_id",
-            asks=frozenset({"request_id", "user_id", "capability"}),
-            time_field="timeout_ms",
-        ),
-        Dialect(
-            name=contextcore.NAME,
-            load=document.load,
-            decode_request=contextcore.decode_request,
-            encode_request=contextcore.encode_request,
-            decode_reply=contextcore.decode_reply,
-            encode_reply=contextcore.encode_reply,
-            request_names=contextcore.REQUEST_NAMES,
-            reply_names=contextcore.REPLY_NAMES,
-            request_field="from_agent",
-            asks=frozenset({"user_id"}),
-        ),
-        Dialect(
-            name=sacp.NAME,
-            load=document.load,
-            decode_reply=sacp.decode_reply,
-            encode_reply=sacp.encode_reply,
-            reply_names=sacp.REPLY_NAMES,
-        ),
+def _of(module: ModuleType, load: Callable[[Any], dict[str, Any]] = document.load, **more: Any) -> Dialect:
+    """Return the dialect of a module; one without requests has functions for replies alone."""
+    return Dialect(
+        name=module.NAME,
+        load=load,
+        decode_reply=module.decode_reply,
+        encode_reply=module.encode_reply,
+        reply_names=module.REPLY_NAMES,
+        decode_request=getattr(module, "decode_request", None),
+        encode_request=getattr(module, "encode_request", None),
+        request_names=getattr(module, "REQUEST_NAMES", {}),
+        **more,
     )
-}
+
+
+_ALL: Final = (
+    _of(
+        kdap,
+        lambda raw: kdap.load(raw, kdap.Heading.REQUEST, kdap.Heading.RESPONSE),
+        finished=kdap.finished,
+        request_field="source_agent",
+        asks=frozenset({"user_id"}),
+        time_field="timeout_ms",
+    ),
+    _of(
+        delegation,
+        finished=delegation_result.finished,
+        request_field="origin_employee",
+        asks=frozenset({"capability"}),
+        has_budget=True,
+        has_own_sessions=True,
+    ),
+    _of(
+        call_agent,
+        request_field="agent_id",
+        asks=frozenset({"request_id", "user_id", "capability"}),
+        time_field="timeout_ms",
+    ),
+    _of(contextcore, request_field="from_agent", asks=frozenset({"user_id"})),
+    _of(sacp),
+)
+DIALECTS: Final = {dialect.name: dialect for dialect in _ALL}
 
 # What KDAP's two documents of the orchestrator differ in: neither has an id, a source or a time of its own.
 _ROUTING: Final = replace(
