@@ -1,4 +1,4 @@
-"""What nodes do while they are active: calls, maps, questions, waits, sub-workflows; retries, clarifications and their ends."""
+"""What nodes do while they are active: calls, questions, waits, sub-workflows; retries, clarifications and their ends."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any, Final
 
 from comity.core.expression import EvaluationError
 from comity.core.workflow import history, response
-from comity.core.workflow.ending import Endings
 from comity.core.workflow.graph import GraphEdge, GraphNode, Rendered
 from comity.core.workflow.mapping import MappingError, Render
-from comity.core.workflow.model import MAP_ITEMS_MAX, QUESTIONS_MAX, Kind
-from comity.core.workflow.scope import Activity, Each, Role, Scope, Undo, new_scope
+from comity.core.workflow.maps import Maps, is_stopped, unmapped
+from comity.core.workflow.model import QUESTIONS_MAX, Kind
+from comity.core.workflow.scope import Activity, Role, Scope, Undo, new_scope
 from comity.core.workflow.times import time_ms
 
 RECEIVED_MAX: Final = 1_000  # events kept that no node has waited for yet
@@ -19,7 +19,7 @@ _PENDING: Final = {"status": "pending"}
 _STEP: Final = Role.STEP
 
 
-class Activities(Endings):
+class Activities(Maps):
     """The part of the planner that starts nodes and reads what comes of them."""
 
     @abstractmethod
@@ -50,9 +50,9 @@ class Activities(Endings):
                 activity = Activity(scope, node, self.place_of(scope, node), {}, instruction=instruction)
                 scope.active[activity] = None
                 if spec.each is not None:
-                    self._start_map(activity)
+                    self.start_map(activity)
                 else:
-                    self._start_work(activity)
+                    self.start_work(activity)
                 return
             match spec.kind:
                 case Kind.SET | Kind.DECIDE:
@@ -75,7 +75,7 @@ class Activities(Endings):
         except (MappingError, EvaluationError) as error:
             for activity in [one for one in scope.active if one.node is node]:
                 del scope.active[activity]
-            self.settle_now(scope, node, _unmapped(node, error))
+            self.settle_now(scope, node, unmapped(node, error))
 
     def start_call(self, scope: Scope, node: GraphNode) -> None:
         """Activate a node that is one call, in one step, as most are."""
@@ -89,7 +89,7 @@ class Activities(Endings):
             else:
                 agent, inputs, message = _rendered(call, scope.variables)
         except (MappingError, EvaluationError) as error:
-            self.settle_now(scope, node, _unmapped(node, error))
+            self.settle_now(scope, node, unmapped(node, error))
             return
         if self.steps >= self.limits.steps_max:
             self.too_many_steps()
@@ -107,7 +107,7 @@ class Activities(Endings):
             )
         )
 
-    def _start_work(self, activity: Activity) -> None:
+    def start_work(self, activity: Activity) -> None:
         """Make the call of a node or an item, begin its sub-workflow, or aggregate again with the answer to a question."""
         scope, node = activity.scope, activity.node
         if activity.index >= 0:
@@ -170,78 +170,6 @@ class Activities(Endings):
         if node.spec.has_output:
             found = {**found, "data": node.spec.output if node.output is None else node.output(scope.variables)}
         self.end_scope(scope, "completed", {**found, "message": text} if text else found, undoes=False)
-
-    # --- a map ---
-
-    def _start_map(self, activity: Activity) -> None:
-        node, scope = activity.node, activity.scope
-        assert node.spec.each is not None
-        items = node.spec.each.over if node.over is None else node.over(scope.variables)
-        if not isinstance(items, list):
-            raise MappingError(f"`over` of {node.spec.name} is no list")
-        if len(items) > MAP_ITEMS_MAX:
-            raise MappingError(f"`over` of {node.spec.name} has {len(items)} items; at most {MAP_ITEMS_MAX} are allowed")
-        activity.each = Each(items, [None] * len(items))
-        activity.items = {}
-        if not items:
-            self._map_done(activity)
-            return
-        self._next_items(activity)
-
-    def _next_items(self, activity: Activity) -> None:
-        each, spec = activity.each, activity.node.spec.each
-        assert each is not None and spec is not None and activity.items is not None  # noqa: PT018
-        while each.running < spec.concurrency and each.next < len(each.items) and not each.is_stopped:
-            index, each.next = each.next, each.next + 1
-            each.running += 1
-            item = Activity(activity.scope, activity.node, f"{activity.place}[{index}]", {}, item_of=activity, index=index)
-            activity.items[item] = None
-            try:
-                self._start_work(item)
-            except (MappingError, EvaluationError) as error:
-                self.work_done(item, _unmapped(activity.node, error))
-            if activity.scope.ending is not None:
-                return
-
-    def _item_done(self, item: Activity, found: dict[str, Any]) -> None:
-        activity = item.item_of
-        assert activity is not None and activity.each is not None and activity.items is not None  # noqa: PT018
-        each, spec = activity.each, activity.node.spec.each
-        assert spec is not None
-        activity.items.pop(item, None)
-        each.running -= 1
-        each.replies[item.index] = found
-        if found["status"] not in response.OK:
-            each.failed += 1
-            each.first_error = each.first_error or found.get("error")
-            if each.failed > spec.tolerate and not each.is_stopped:
-                each.is_stopped = True
-                for one in activity.items:
-                    self.stop_activity(one)
-        if not each.is_stopped:
-            self._next_items(activity)
-        if not each.running and (each.is_stopped or each.next == len(each.items)):
-            self._map_done(activity)
-
-    def _map_done(self, activity: Activity) -> None:
-        each, spec = activity.each, activity.node.spec
-        assert each is not None and spec.each is not None  # noqa: PT018
-        replies, activity.each = each.replies, None
-        if each.failed > spec.each.tolerate:
-            error = each.first_error or {}
-            what = f"{each.failed} of {len(replies)} items of {spec.name} failed, first: {error.get('message', '')}"
-            found = response.failure(error.get("code", "TARGET_FAILED"), what)
-        else:
-            data = [None if one is None else one.get("data") for one in replies]
-            known = [one["confidence"] for one in replies if one is not None and "confidence" in one]
-            found = response.success(data, **({"confidence": min(known)} if known else {}))
-            missing = [index for index, one in enumerate(replies) if one is None or one["status"] not in response.OK]
-            partial = any(one is not None and one["status"] == "partial" for one in replies)
-            if missing or partial:
-                found["status"] = found["outcome"] = "partial"
-                said = [f"item {index} failed" for index in missing] or ["some items are partial"]
-                found["warnings"] = said[:100]
-        self._node_done(activity, found)
 
     # --- questions, waits, aggregates ---
 
@@ -390,11 +318,11 @@ class Activities(Endings):
         if found["status"] in response.OK:
             self._push_undo(activity, found)
         if activity.item_of is not None:
-            self._item_done(activity, found)
+            self.item_done(activity, found)
         else:
-            self._node_done(activity, found)
+            self.node_done(activity, found)
 
-    def _node_done(self, activity: Activity, found: dict[str, Any]) -> None:
+    def node_done(self, activity: Activity, found: dict[str, Any]) -> None:
         self.drop_activity(activity)
         if activity.is_abandoned and found["status"] not in response.OK:
             found = {**found, "status": "cancelled", "outcome": "cancelled"}
@@ -402,7 +330,7 @@ class Activities(Endings):
 
     def _tries_again(self, activity: Activity, found: dict[str, Any]) -> bool:
         retry, error = activity.node.spec.retry, found.get("error") or {}
-        if activity.is_abandoned or activity.attempt > retry.max or (activity.item_of is not None and _is_stopped(activity)):
+        if activity.is_abandoned or activity.attempt > retry.max or (activity.item_of is not None and is_stopped(activity)):
             return False
         wanted = error.get("code") in retry.on if retry.on else error.get("retryable", False)
         if not wanted:
@@ -422,7 +350,7 @@ class Activities(Endings):
             try:
                 data = node.spec.output if node.output is None else node.output({**variables, "response": found})
             except (MappingError, EvaluationError) as error:
-                return _unmapped(node, error)
+                return unmapped(node, error)
             found = {**found, "data": data}
         if (
             node.validator is not None
@@ -462,11 +390,11 @@ class Activities(Endings):
         scope, node = activity.scope, activity.node
         if role is Role.PAUSE:
             try:
-                self._start_work(activity)
+                self.start_work(activity)
             except (MappingError, EvaluationError) as error:
-                self.work_done(activity, _unmapped(node, error))
+                self.work_done(activity, unmapped(node, error))
         elif role is Role.DELAY:
-            self._node_done(activity, self._shaped(node, response.success({"at": self.now_ms}), scope.variables))
+            self.node_done(activity, self._shaped(node, response.success({"at": self.now_ms}), scope.variables))
         elif role is Role.DUE:
             self._overdue(activity)
 
@@ -477,12 +405,12 @@ class Activities(Endings):
         if ask is not None and ask.has_default:
             answer = ask.default if node.default is None else node.default(activity.scope.variables)
             found = response.success({"answer": answer, "defaulted": True})
-            self._node_done(activity, self._shaped(node, found, activity.scope.variables))
+            self.node_done(activity, self._shaped(node, found, activity.scope.variables))
             return
         what = (
             "no answer came" if ask is not None else f"the event {node.spec.wait.event if node.spec.wait else ''} did not come"
         )
-        self._node_done(activity, response.failure("WORKFLOW_WAIT_TIMEOUT", f"{what} in time at {node.spec.name}"))
+        self.node_done(activity, response.failure("WORKFLOW_WAIT_TIMEOUT", f"{what} in time at {node.spec.name}"))
 
     def answered(self, number: int, answer: Any, by: str) -> None:
         """Take an answer; the first one stands."""
@@ -494,12 +422,12 @@ class Activities(Endings):
         if question.is_clarification:
             activity.answer = answer
             try:
-                self._start_work(activity)
+                self.start_work(activity)
             except (MappingError, EvaluationError) as error:
-                self.work_done(activity, _unmapped(activity.node, error))
+                self.work_done(activity, unmapped(activity.node, error))
             return
         found = response.success({"answer": answer, "by": by} if by else {"answer": answer})
-        self._node_done(activity, self._shaped(activity.node, found, activity.scope.variables))
+        self.node_done(activity, self._shaped(activity.node, found, activity.scope.variables))
 
     def received(self, event: str, data: Any) -> None:
         """Give an event to every node that waits for it; keep an event that no node waits for."""
@@ -516,13 +444,9 @@ class Activities(Endings):
                 found = response.failure("WORKFLOW_CONDITION_FAILED", f"`match` of {activity.node.spec.name}: {error}")
             was_taken = True
             self.forget(activity)
-            self._node_done(activity, found)
+            self.node_done(activity, found)
         if not was_taken and len(self.mailbox) < RECEIVED_MAX:
             self.mailbox.append((event, data))
-
-
-def _is_stopped(item: Activity) -> bool:
-    return item.item_of is not None and item.item_of.each is not None and item.item_of.each.is_stopped
 
 
 def _rendered(call: Rendered, variables: dict[str, Any]) -> tuple[str, Any, str]:
@@ -536,10 +460,6 @@ def _rendered(call: Rendered, variables: dict[str, Any]) -> tuple[str, Any, str]
 def _text(given: Any, render: Render | None, variables: dict[str, Any]) -> str:
     found = given if render is None else render(variables)
     return found if isinstance(found, str) else str(found)
-
-
-def _unmapped(node: GraphNode, error: Exception) -> dict[str, Any]:
-    return response.failure("WORKFLOW_MAPPING_FAILED", f"a mapping of {node.spec.name} has no value: {error}")
 
 
 def _invalid(validator: Any, value: Any) -> str:
