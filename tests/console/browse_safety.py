@@ -65,6 +65,7 @@ def filled(stage):
     stage.call("SCRIBE", "SCRIBE_REPORT", {"finding": HOSTILE})
     stage.odd = stage.call("ODD", "ODD_SAY", {"text": HOSTILE}, message=HOSTILE, objective=HOSTILE).request_id
     stage.call("NOBODY", HOSTILE[:100])
+    stage.call(HOSTILE[:60], "GO")
     stage.call("LEAF", "LEAF_SAY", {"number": 1}, user_id=HOSTILE[:60])
     post(stage, "/v1/traces", {"resourceSpans": [_foreign_spans()]})
     ask = f"{stage.url}/v1/guidance"
@@ -96,7 +97,9 @@ def post(stage, path, body):
 
 def _foreign_spans():
     """Return spans of another framework, hostile wherever a span has text."""
-    said = [{"key": "hostile", "value": {"stringValue": HOSTILE}}, {"key": HOSTILE, "value": {"stringValue": HOSTILE}}]
+    said = [
+        {"key": name, "value": {"stringValue": HOSTILE}} for name in ("hostile", HOSTILE, "gen_ai.agent.id", "comity.status")
+    ]
     span = {
         "traceId": "0af7651916cd43dd8448eb211c80319c", "spanId": "b7ad6b7169203331", "name": HOSTILE, "kind": 1,
         "startTimeUnixNano": str(time.time_ns() - 10**9), "endTimeUnixNano": str(time.time_ns()), "attributes": said,
