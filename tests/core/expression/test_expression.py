@@ -21,6 +21,12 @@ def value(text, **variables):
     return Expression(text).value({"response": REPLY, **variables})
 
 
+@pytest.mark.parametrize("key", ["null", "[1]", '{"k": 1}', "b'x'"])
+def test_what_can_be_no_key_is_not_looked_for_in_a_map(key):
+    with pytest.raises(EvaluationError):
+        value(f"{key} in response.data")
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

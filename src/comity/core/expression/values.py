@@ -224,15 +224,20 @@ def in_order(sign: str, left: Any, right: Any) -> bool:
     return not found and not _is_nan(left) and not _is_nan(right)
 
 
+_KEYS: Final = frozenset({str, int, Uint, float, bool})  # what a key of a map can be looked up by
+
+
 def contains(container: Any, value: Any) -> bool:
     """Return whether a list has an element, or a map a key."""
     if is_list(container):
         return any(equal(one, value) for one in container)
-    if is_map(container):
-        if type(value) is str or type(container) is Map:
-            return value in container
-        return False
+    if is_map(container) and type(value) in _KEYS:
+        return _has_key(container, value)
     raise no_overload("in", value, container)
+
+
+def _has_key(container: Any, key: Any) -> bool:
+    return key in container if type(key) is str or type(container) is Map else False
 
 
 def at(container: Any, index: Any) -> Any:
@@ -246,7 +251,7 @@ def at(container: Any, index: Any) -> Any:
             raise MissingError(f"the index {index} is outside of a list of {len(container)}")
         return container[index]
     if is_map(container):
-        if contains(container, index):
+        if _has_key(container, index):
             return container[index]
         raise MissingError(f"there is no key {index!r}" if type(index) in (str, int, bool) else "there is no such key")
     raise no_overload("[]", container, index)
