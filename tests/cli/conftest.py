@@ -11,6 +11,7 @@ import pytest
 
 from comity.cli.main import main
 
+CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 APP = '''
 import asyncio
 from comity import Agent, Context, Reply
@@ -86,6 +87,8 @@ def run_main(*arguments: str) -> Ran:
 def place(tmp_path, monkeypatch) -> Path:
     """A fresh working directory with an application `app:make`."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(CONTENT, "")  # the demo sets it for its process: it is unset again after the test
+    monkeypatch.delenv(CONTENT)
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     for module in ("app", "odd", "unfit"):  # what earlier tests wrote under these names
         monkeypatch.delitem(sys.modules, module, raising=False)

@@ -94,6 +94,13 @@ def test_content_that_was_asked_for_is_written_as_the_conventions_write_messages
     assert span_of(reply=FAILED, captures_content=True).status_message == "it choked on 4111"
 
 
+def test_a_refused_call_shows_no_content_since_nothing_was_hidden_in_it():
+    refused = Reply(status=Status.REFUSED, error=Error.of("INPUT_VALIDATION_FAILED", "inputs.ann@example.com: is unknown"))
+    span = span_of(reply=refused, captures_content=True)
+    assert "ann@example.com" not in f"{span.status_message} {span.attributes}"
+    assert span.attributes.keys() == span_of(reply=refused).attributes.keys()
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [

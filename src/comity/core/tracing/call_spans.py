@@ -90,6 +90,8 @@ def summarize(end: CallEnd, captures_content: bool = False) -> Ended:
 
 def _content(end: CallEnd) -> tuple[str, ...]:
     request, reply = end.request, end.reply
+    if reply.status is Status.REFUSED:
+        return ()  # personal data is hidden once a call is admitted: what was refused may still hold some
     error = "" if reply.error is None else reply.error.message
     if end.asked is not None:
         return (*chat_content(end.asked, reply.data), error)
