@@ -8,6 +8,8 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 
+import pytest
+
 from comity.engines.sqlite.engine import SqliteEngine
 from comity.engines.sqlite.transport import SocketTransport
 from comity.ports import Transport
@@ -37,6 +39,24 @@ class TestSocketTransport(TransportContract):
     async def settle(self) -> None:
         for _ in range(100):  # both ends run in this loop: each turn takes what the one before has sent
             await asyncio.sleep(0)
+
+    def test_a_message_that_cannot_be_taken_does_not_end_the_connection(self, caplog: pytest.LogCaptureFixture) -> None:
+        async def case(one: Transport, other: Transport) -> None:
+            arrived: list[int] = []
+
+            def receive(sender: str, message: bytes) -> None:
+                arrived.append(int(message))
+
+            await one.open("n1", receive)
+            await other.open("n2", receive)
+            other.send("n1", b"odd")
+            await self.settle()
+            other.send("n1", b"7")
+            await self.settle()
+            assert (arrived, list(one.peers())) == ([7], ["n2"])
+
+        self.check(case)
+        assert "a message of the node n2 could not be taken" in caplog.text
 
 
 def test_a_process_that_has_joined_knows_the_agents_of_the_others_at_once() -> None:

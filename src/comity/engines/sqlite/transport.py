@@ -226,8 +226,11 @@ class SocketTransport:
             self._met(hello.node_id)
 
     def received(self, sender: str, message: bytes) -> None:
-        """Hand a message over."""
-        self._receive(sender, message)
+        """Hand a message over. What it fails with is logged: the connection stays, and so do the messages after it."""
+        try:
+            self._receive(sender, message)
+        except Exception:  # a task boundary: the loop would end the connection, and with it what the sender has here
+            log.exception("a message of the node %s could not be taken", sender)
 
     def hung_up(self, inbound: _Inbound) -> None:
         """Forget a connection."""
