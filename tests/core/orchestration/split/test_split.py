@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -19,6 +20,7 @@ from check_split import judged
 CASES = yaml.safe_load((Path(__file__).parent / "requests.yaml").read_text())
 LATER = yaml.safe_load((Path(__file__).parent / "later_requests.yaml").read_text())
 BARS = {"single": 0.95, "sequential": 0.95, "parallel": 0.95, "mixed": 0.85}
+EVERYDAY = yaml.safe_load((Path(__file__).parent / "everyday_requests.yaml").read_text())
 FURTHER = yaml.safe_load((Path(__file__).parent / "further_requests.yaml").read_text())
 LATER_BARS = {"single": 0.95, "sequential": 0.85, "parallel": 0.95, "mixed": 0.85}
 
@@ -38,9 +40,31 @@ def test_requests_that_were_labelled_later_get_their_parts_in_order(kind: str) -
 
 
 @pytest.mark.parametrize("kind", BARS)
-def test_requests_that_were_labelled_without_a_look_at_the_rules_get_their_parts_in_order(kind: str) -> None:
-    found = judged({kind: FURTHER[kind]})[kind]
+@pytest.mark.parametrize("cases", [FURTHER, EVERYDAY], ids=["further", "everyday"])
+def test_requests_that_were_labelled_without_a_look_at_the_rules_get_their_parts_in_order(kind: str, cases: Any) -> None:
+    found = judged({kind: cases[kind]})[kind]
     assert sum(is_good for _, _, is_good in found) / len(found) >= 0.9, [text for text, _, good in found if not good]
+
+
+@pytest.mark.parametrize(
+    ("text", "after"),
+    [
+        ("Shortlist five suppliers, request samples from them and score the samples", [(), (0,), (1,)]),
+        ("Summarise the study, then send the summary to Ana and file it in the archive", [(), (0,), (0,)]),
+        ("Find the supplier, then request a quote and check their references", [(), (0,), (0,)]),
+        ("Load the file, remove the outliers and plot a chart", [(), (0,), (0,)]),
+        ("Calculate the NPV first, then the IRR", [(), (0,)]),
+        ("Run a fraud check and a credit check in parallel", [(), ()]),
+        ("While you're checking the stock, draft the offer", [(), ()]),
+        ("Check if Ann may travel and, if so, book the flight", [(), (0,)]),
+        ("Run the tests. When they pass, deploy the service.", [(), (0,)]),
+        ("1. Clean the list 2. Send it to me", [(), (0,)]),
+        ("Which campaigns reached 10,000 people and cost less than 2 cents", [()]),
+        ("What does it cost to build and maintain the platform?", [()]),
+    ],
+)
+def test_how_parts_refer_to_each_other_decides_what_they_wait_for(text: str, after: list[tuple[int, ...]]) -> None:
+    assert [part.after for part in split(text).parts] == after
 
 
 def test_the_labelled_set_has_more_than_a_hundred_requests() -> None:

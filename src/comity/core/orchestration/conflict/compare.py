@@ -8,11 +8,11 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from comity.core.orchestration.conflict import texts
-from comity.core.orchestration.conflict.dates import intervals, meet, minutes
+from comity.core.orchestration.conflict.dates import intervals, meet, minutes, month
 from comity.core.orchestration.conflict.fields import Claim, walk
 from comity.core.orchestration.conflict.finding import Finding, Relation, Rules, is_missing, name_of
 from comity.core.orchestration.conflict.quantity import Quantity, quantities
-from comity.core.orchestration.conflict.units import CALENDAR
+from comity.core.orchestration.conflict.units import CALENDAR, CURRENCIES, UNITS
 
 SAME: Final = 1e-9  # of the larger number: what arithmetic with units leaves
 TOLERANCE_KELVIN: Final = 0.3  # a share of an absolute temperature means nothing
@@ -31,6 +31,7 @@ _IDENTIFIER: Final = re.compile(
 _YEARS: Final = re.compile(
     r"(?:^|_)(?:year|fy|founded|established|since|until|built|vintage|start|end|launch|deadline|due)(?:_|$)"
 )
+_MONTHS: Final = re.compile(r"(?:^|_)month$")
 _RANKED: Final = re.compile(r"(?:^|_)(?:rank|ranking|ranked|order|ordered|priority|priorities|top|sequence|steps)(?:_|$)")
 _FREE_TEXT: Final = re.compile(
     r"(?:^|_)(?:summary|finding|findings|comment|note|notes|description|rationale|reason|text|message|narrative|conclusion)(?:_|$)"
@@ -92,6 +93,8 @@ def _dates(left: Any, right: Any, path: str, rules: Rules, depth: int) -> Findin
     one, other = (intervals(_year(value, path)) for value in (left, right))
     if one and other:
         return Finding(Relation.AGREE if meet(one, other) else Relation.CONFLICT, "date")
+    if _MONTHS.search(name_of(path)) and None not in (months := [month(value) for value in (left, right)]):
+        return Finding(Relation.AGREE if months[0] == months[1] else Relation.CONFLICT, "month")
     first, second = minutes(left), minutes(right)
     if first is not None and second is not None:
         return Finding(Relation.AGREE if first == second else Relation.CONFLICT, "time of day")
@@ -106,11 +109,24 @@ def _year(value: Any, path: str) -> Any:
 
 def _numbers(left: Any, right: Any, path: str, rules: Rules, depth: int) -> Finding | None:
     del depth
-    ones, others = quantities(left, rules.dollar), quantities(right, rules.dollar)
+    ones, others = (
+        quantities(_measured(value, beside, path), rules.dollar) for value, beside in ((left, right), (right, left))
+    )
     if not ones or not others:
         return None
     findings = [_quantities(one, other, path, rules) for one in ones for other in others]
     return min(findings, key=lambda found: (Relation.AGREE, Relation.UNKNOWN, Relation.CONFLICT).index(found.relation))
+
+
+def _measured(value: Any, beside: Any, path: str) -> Any:
+    """Return a bare number with the unit that ends its field's name, `distance_km`, where the other value says a unit."""
+    _, underscore, unit = name_of(path).rpartition("_")
+    is_bare = isinstance(value, int | float) and not isinstance(value, bool)
+    return f"{value} {unit}" if underscore and is_bare and isinstance(beside, str) and _is_unit(unit) else value
+
+
+def _is_unit(word: str) -> bool:
+    return (len(word) > 1 and word in UNITS) or word.upper() in CURRENCIES
 
 
 def _quantities(one: Quantity, other: Quantity, path: str, rules: Rules) -> Finding:
@@ -195,7 +211,7 @@ def _words(left: Any, right: Any, path: str, rules: Rules, depth: int) -> Findin
         return _sentences(one, other, rules)
     if quantities(one, rules.dollar) or quantities(other, rules.dollar):
         return Finding(Relation.UNKNOWN, "a number against a word")
-    is_same, rule = texts.same_category(one, other)
+    is_same, rule = texts.same_category(one, other, name_of(path))
     return Finding(_verdict(is_same), rule)
 
 

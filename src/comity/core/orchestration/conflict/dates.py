@@ -59,6 +59,13 @@ _SEASONS: Final = {"ear": (1, 4), "beg": (1, 4), "sta": (1, 4), "mid": (4, 6), "
 _FAR: Final = timedelta(hours=14)  # a time without a zone may be this much earlier or later
 
 
+def month(value: Any) -> int | None:
+    """Return the number of a month that stands alone, by name or number; None for anything else."""
+    word = str(value).strip(" .").casefold()
+    number = int(word) if word.isascii() and word.isdigit() and len(word) <= 2 else _MONTHS.get(word, 0)
+    return number if 1 <= number <= 12 else None
+
+
 def intervals(value: Any) -> tuple[Interval, ...]:
     """Return every reading of a text as a date; none if it is no date."""
     if not isinstance(value, str) or not 4 <= len(value) <= 40:

@@ -58,7 +58,18 @@ _ALIASES: Final = {
     "deutschland": "germany", "de": "germany", "fr": "france", "es": "spain", "nl": "netherlands", "ch": "switzerland",
     "jp": "japan", "cn": "china", "br": "brazil", "gb": "united kingdom", "pl": "poland", "dk": "denmark", "fi": "finland",
     "pt": "portugal", "gr": "greece", "ie": "ireland", "mx": "mexico", "kr": "south korea", "tr": "turkey",
+    "mon": "monday", "tue": "tuesday", "tues": "tuesday", "wed": "wednesday", "thu": "thursday", "thurs": "thursday",
+    "fri": "friday", "sat": "saturday", "sun": "sunday", "euro": "eur", "euros": "eur", "€": "eur", "pound sterling": "gbp",
+    "pounds": "gbp", "£": "gbp", "us dollar": "usd", "us dollars": "usd", "yen": "jpy",
+    "swiss franc": "chf", "swiss francs": "chf",
 }  # fmt: skip
+_LANGUAGES: Final = {
+    "en": "english", "de": "german", "fr": "french", "es": "spanish", "it": "italian", "pt": "portuguese", "nl": "dutch",
+    "pl": "polish", "sv": "swedish", "da": "danish", "no": "norwegian", "fi": "finnish", "cs": "czech", "ru": "russian",
+    "uk": "ukrainian", "tr": "turkish", "el": "greek", "ar": "arabic", "he": "hebrew", "hi": "hindi", "zh": "chinese",
+    "ja": "japanese", "ko": "korean", "deutsch": "german", "français": "french", "español": "spanish",
+}  # fmt: skip
+_LANGUAGE: Final = re.compile(r"(?:^|_)(?:lang|language|languages|locale)$")
 _NEGATIONS: Final = frozenset(
     {
         "not",
@@ -280,9 +291,10 @@ def address(text: str) -> str | None:
     return None
 
 
-def same_category(left: str, right: str) -> tuple[bool, str]:
-    """Return whether two short texts name the same thing, and by which rule."""
-    one, other = (_ALIASES.get(plain(text), plain(text)) for text in (left, right))
+def same_category(left: str, right: str, name: str = "") -> tuple[bool, str]:
+    """Return whether two short texts of the field `name` say the same thing, and by which rule."""
+    aliases = _LANGUAGES if _LANGUAGE.search(name) else _ALIASES
+    one, other = (aliases.get(plain(text), plain(text)) for text in (left, right))
     if one == other or one.replace(" ", "") == other.replace(" ", ""):
         return True, "same words"
     if _SIGN.search(one)[0] != _SIGN.search(other)[0]:  # type: ignore[index]  # matches any text: A and A+

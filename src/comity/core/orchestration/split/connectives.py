@@ -6,7 +6,7 @@ import re
 from enum import StrEnum
 from typing import Final
 
-from comity.core.orchestration.split.verbs import lemma, tokens
+from comity.core.orchestration.split.verbs import lemma, tokens, without_politeness
 
 
 class Link(StrEnum):
@@ -23,10 +23,11 @@ class Link(StrEnum):
 STRONG: Final = frozenset({Link.THEN, Link.LAST, Link.ALSO, Link.NUMBERED})
 
 _THEN: Final = (
-    r"(?:and\s+|but\s+)?(?:then|(?:the|your)\s+(?:next|second|third)\s+step\s+is\s+to|in\s+a\s+(?:second|third|next)\s+step|"
-    r"so\s+that\s+you\s+can(?=\s+{verb})|after(?:\s+that|wards?|\s+this|\s+which)|subsequently|thereafter|following\s+that|from\s+there|"
+    r"(?:and\s+|but\s+)?(?:(?:only\s+)?then|(?:the|your)\s+(?:next|second|third)\s+step\s+is\s+to|in\s+a\s+(?:second|third|next)\s+step|"
+    r"so\s+that\s+you\s+can(?=\s+{verb})|after(?:\s+that|wards?|\s+this|\s+which(?:\s+(?:you|we))?)|subsequently|thereafter|following\s+that|from\s+there|"
     r"next(?=\s*,|\s+(?:up|please|{verb}))|(?:once|when|as\s+soon\s+as)\s+(?:(?:you|we)(?:'re|\s+are|'ve|\s+have)\s+(?:done|finished|got\s+"
-    r"(?:it|that|them))|you\s+(?:know|see)\s+(?:it|that|them|this|the\s+(?:answers?|results?))|(?:that|this|it|which)(?:'s|\s+is|\s+has\s+been)\s+(?:done|finished|complete|completed|ready|in|clear|through|settled|decided|known|"
+    r"(?:it|that|them))|(?:you|we)\s+have\s+(?:it|that|them|both|all|those|these|the\s+(?:answers?|results?|numbers|figures))|"
+    r"you\s+(?:know|see)\s+(?:it|that|them|this|the\s+(?:answers?|results?))|(?:that|this|it|which)(?:'s|\s+is|\s+has\s+been)\s+(?:done|finished|complete|completed|ready|in|clear|through|settled|decided|known|"
     r"sorted|fixed|agreed|over)|"
     r"done|finished|complete|completed|ready)(?:\s+with\s+(?:that|it|this))?|"
     r"(?:once|when|as\s+soon\s+as|after)\s+(?:both|all|they|everyone|everybody)(?:\s+of\s+(?:them|these|those))?\s+(?:have|has|are)\s+"
@@ -34,7 +35,7 @@ _THEN: Final = (
     r"third(?:ly)?(?=\s*,|\s+{verb})|fourth(?:ly)?(?=\s*,|\s+{verb})|as\s+(?:a|the)\s+(?:second|third|next|following)\s+step)"
 )
 _LAST: Final = (
-    r"(?:and\s+)?(?:finally|lastly|last(?=\s*,)|at\s+the\s+end|to\s+(?:finish|conclude|wrap\s+up)|in\s+the\s+end|"
+    r"(?:and\s+)?(?:finally|lastly|last\s+but\s+not\s+least|last(?=\s*,)|at\s+the\s+end|to\s+(?:finish|conclude|wrap\s+up)|in\s+the\s+end|"
     r"as\s+(?:a|the)\s+(?:last|final)\s+step)"
 )
 _ALSO: Final = (
@@ -47,7 +48,7 @@ BOUNDARY: Final = re.compile(
     rf"""(?P<then>(?:\s*[,;–—-]+\s*|\s+|^)(?:{_THEN.replace("{verb}", _VERB)})\b\s*,?\s*)
     |(?P<last>(?:\s*[,;–—-]+\s*|\s+|^)(?:{_LAST})\b\s*,?\s*)
     |(?P<also>(?:\s*[,;–—-]+\s*|\s+|^)(?:{_ALSO})\b\s*,?\s*)
-    |(?P<and>\s*,\s*(?:and|but|so)\s+|\s+(?:and|&)\s+|\s*;\s*|\s+[–—]\s+|\s*,\s*)""".replace("\n    ", ""),
+    |(?P<and>\s*,\s*(?:and|but|so)\s+|\s+and\s*,\s*|\s+(?:and|&)\s+|\s*;\s*|\s+[–—]\s+|\s*,\s*)""".replace("\n    ", ""),
     re.IGNORECASE,
 )
 _FOLLOWED: Final = re.compile(r"\s*,?\s+(?:and\s+)?(?:which\s+is\s+)?followed\s+by\s+", re.IGNORECASE)
@@ -122,6 +123,7 @@ _ONE_THING: Final = (
     r"(?:analysis|number|figure|value|list|forecast|plan|summary|report|memo|draft|segment|persona|mix|information|data|estimate|"
     r"ranking|framework|projection|brief|recommendation|assessment|comparison|map|table|deck)"
 )
+_TAKEN: Final = r"(?:choose|pick|select|book|buy|take|keep|order|recommend)"
 _BACK_WORDS: Final = re.compile(
     "|".join(
         rf"\b(?:{pattern})\b".replace(" ", r"\s+")
@@ -134,7 +136,9 @@ _BACK_WORDS: Final = re.compile(
             rf"(?:these|those) {_MANY}",
             rf"(?:that|this) {_ONE_THING}",
             r"the (?:same|best|top|worst|cheapest|strongest|weakest|highest|lowest) (?:one|ones|two|three|\d+)",
-            r"each (?:one|of them)|one of them|the first one",
+            r"each (?:one|of them)|for each(?! [a-z])|whatever|one of them|the first one",
+            r"if (?:so|not|any|necessary)|in that case",
+            rf"{_TAKEN} the (?:best|worst|[a-z]{{3,}}est|winner|top (?:one|two|three|\d+))(?!\s+(?!ones?\b)[a-z])",
             r"what (?:you|we) (?:have )?(?:find|found|learn(?:ed|t)?|see|saw|get|got|discover(?:ed)?|come up with)",
         )
     ),
@@ -157,6 +161,10 @@ _DELIVERED: Final = re.compile(
     r"^(?:\W*)(?:send|email|mail|forward|post|upload|submit|share|present|publish|report\s+back)\s+(?:to|with|by|as|back)\b",
     re.IGNORECASE,
 )
+_BARE_PLURAL: Final = re.compile(
+    r"\b(?:request|get|collect|write|create|generate|make|draw|build|draft|gather|find|order|take)\s+([a-z]{3,}s)\b",
+    re.IGNORECASE,
+)
 _NEW: Final = re.compile(r"\b(?:an?|some)\s+((?:[a-z-]+\s+){0,2}[a-z-]+)", re.IGNORECASE)
 _KNOWN: Final = re.compile(r"\b(?:the|that|this)\s+((?:[a-z-]+\s?){1,3})", re.IGNORECASE)
 _DOCUMENTS: Final = frozenset(  # verbs of requests that are things as well
@@ -164,14 +172,43 @@ _DOCUMENTS: Final = frozenset(  # verbs of requests that are things as well
      "chart", "survey", "test"}
 )  # fmt: skip
 _RESULT_OF: Final = {  # what a verb of requests makes
+    "choice": "pick", "clusters": "cluster", "groups": "group", "total": "sum",
     "allocation": "allocate", "analysis": "analyse", "assessment": "assess", "calculation": "calculate",
     "comparison": "compare", "description": "describe", "evaluation": "evaluate", "explanation": "explain",
     "projection": "project", "ranking": "rank", "rating": "rate", "ratings": "rate", "recommendation": "recommend",
     "recommendations": "recommend", "scores": "score", "segments": "segment", "simulation": "simulate",
-    "summary": "summarise", "transcript": "transcribe", "translation": "translate",
+    "link": "upload", "recording": "record", "summary": "summarise", "transcript": "transcribe", "translation": "translate",
 }  # fmt: skip
 _ONE: Final = re.compile(r"\b(?:it|its)\b", re.IGNORECASE)
 _MADE_LENGTH_MIN: Final = 4
+_HANDLED: Final = re.compile(  # what such a verb is done to stays as it was
+    r"^\W*(?:send|email|mail|forward|file|post|upload|submit|share|publish|save|store|archive|print|show|present|attach|copy)\b",
+    re.IGNORECASE,
+)
+_BROUGHT: Final = frozenset(
+    {
+        "load",
+        "fetch",
+        "pull",
+        "import",
+        "collect",
+        "gather",
+        "extract",
+        "download",
+        "scan",
+        "read",
+        "scrape",
+        "retrieve",
+        "parse",
+    }
+)
+_WORKED_ON: Final = frozenset(
+    {"clean", "remove", "normalise", "normalize", "deduplicate", "summarise", "summarize", "sort", "group", "cluster",
+    "aggregate", "filter", "tabulate", "visualise", "visualize", "fit", "condense", "sum", "total", "drop", "validate"}
+)  # fmt: skip
+_THEIRS: Final = re.compile(r"\btheir\b", re.IGNORECASE)
+_POINTED: Final = re.compile(r"\b(?:it|them|they|its)\b", re.IGNORECASE)
+_PLURAL: Final = re.compile(r"\b[a-z]{3,}(?<!s)s\b", re.IGNORECASE)
 
 
 def refers_back(text: str, before: str) -> bool:
@@ -184,9 +221,37 @@ def refers_to_one(text: str) -> bool:
     return bool(_ONE.search(text))
 
 
+def is_next_in_line(text: str, last: str) -> bool:
+    """Return whether a part works on what the part before it brings: "load the file, remove the outliers"."""
+    worked, brought = tokens(text), tokens(without_politeness(last))
+    return bool(brought) and brought[0] in _BROUGHT and worked[:1] != [] and worked[0] in _WORKED_ON and worked[1:2] == ["the"]
+
+
+def speaks_of_the_known(text: str) -> bool:
+    """Return whether the object of a part is not new: "report the NPV", "fix whatever fails"; not "book a room"."""
+    words = tokens(without_politeness(text))
+    return words[1:2] in (["the"], ["whatever"], ["all"], ["any"])
+
+
+def has_same_antecedent(text: str, last: str, before: str) -> bool:
+    """Return whether a part refers to what the part just before it refers to, not to what that part makes.
+
+    "Send it to Ana and file it", "rank the vendors and check their references", "request a quote and check their references".
+    """
+    is_back = refers_back(last, before)
+    if _HANDLED.match(last) and is_back:
+        return True
+    return bool(_THEIRS.search(text)) and not _POINTED.search(text) and (is_back or not _PLURAL.search(last))
+
+
 def _names_what_was_made(text: str, before: str) -> bool:
     """Return whether a part speaks of "the memo" after a part that makes "a memo", or of "the summary" after "summarise"."""
+    if (handled := _HANDLED.match(text)) and tokens(text[handled.end() :])[1:2] in [
+        tokens(one)[:1] for one in _KNOWN.findall(before)
+    ]:
+        return True  # "sign the contract and send the contract to Bo"
     made = {word for phrase in _NEW.findall(before) for word in tokens(phrase) if len(word) >= _MADE_LENGTH_MIN}
+    made |= {word.lower() for word in _BARE_PLURAL.findall(before)}  # "request samples"
     known = {word for phrase in _KNOWN.findall(text) for word in tokens(phrase)}
     if {word for word in made & known if not lemma(word) or word in _DOCUMENTS}:
         return True

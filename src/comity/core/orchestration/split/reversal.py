@@ -29,6 +29,7 @@ _STATE: Final = re.compile(
     r"(?:[a-z]+ed|done|complete|ready|written|sent|paid|built|set\s+up|through|back|over)\b",
     re.IGNORECASE,
 )
+_NAMED: Final = re.compile(r"^[A-Z]\w+(?:\s[A-Z]\w+)?\s(?:has|have)\s(?:[a-z]+ed|done|written|sent|paid|built|found|made)\b")
 _ADVERB: Final = re.compile(r"^(?:first|already|just|also|then|even|ever)\s+", re.IGNORECASE)
 
 
@@ -54,7 +55,7 @@ def _task(text: str, *, is_main: bool) -> str:
     bare = re.sub(rf"^{_DOER}", "", text, flags=re.IGNORECASE)
     bare = _ADVERB.sub("", bare)
     words = tokens(bare)
-    if _STATE.match(bare):
+    if _STATE.match(bare) or _NAMED.match(bare):
         return bare  # what another person or a machine does: "the auditor has signed the report"
     if words[:1] in (["know"], ["understand"]):
         return ""

@@ -13,13 +13,17 @@ from comity.core.orchestration.split.connectives import (
     STRONG,
     Link,
     followed,
+    has_same_antecedent,
+    is_next_in_line,
     items,
     masked,
     refers_back,
     refers_to_one,
     sentences,
+    speaks_of_the_known,
     without_back_phrase,
 )
+from comity.core.orchestration.split.objects import at_once, objects
 from comity.core.orchestration.split.plan import Part, Plan
 from comity.core.orchestration.split.reversal import reversed_parts
 from comity.core.orchestration.split.verbs import (
@@ -28,6 +32,7 @@ from comity.core.orchestration.split.verbs import (
     LOOKING,
     PAIRING,
     PARTICLES,
+    VERBS,
     WH,
     is_condition,
     starts_like_a_clause,
@@ -40,13 +45,13 @@ TEXT_MAX: Final = 4_000  # characters that are looked at
 SURE: Final = 0.5  # from this confidence on a classifier's word counts
 _LEADING: Final = re.compile(r"^(?:and|but)\s+(?!then\b)", re.IGNORECASE)
 _FIRST: Final = re.compile(
-    r"^(?:first(?:ly)?(?:\s+of\s+all|\s+off)?|initially|at\s+first|for\s+starters|in\s+a\s+first\s+step|to\s+(?:begin|start)\s+with|start\s+by|begin\s+by|begin\s+with|as\s+a\s+first\s+step)\b[\s,:]*",
+    r"^(?:first(?:ly)?(?!\s+(?:question|thing|task|point|request))(?:\s+of\s+all|\s+off)?|initially|at\s+first|for\s+starters|in\s+a\s+first\s+step|to\s+(?:begin|start)\s+with|start\s+by|begin\s+by|begin\s+with|as\s+a\s+first\s+step)\b[\s,:]*",
     re.IGNORECASE,
 )
 
 _ASKED_FOR: Final = re.compile(
     r"^(?:(?:i|we)(?:'d|\s+would|\s+also)*\s+(?:need|want|like)|give\s+(?:me|us)|get\s+(?:me|us)|prepare|produce|provide|create|make|write|draft|build|"
-    r"generate|show\s+(?:me|us)|send\s+(?:me|us))\s+(?:both\s+)?(?:an?|two|three)\s+\w+",
+    r"generate|show\s+(?:me|us)|send\s+(?:me|us))\s+(?:both\s+)?(?:an?|the|my|our|two|three)\s+\w+",
     re.IGNORECASE,
 )
 _THING: Final = re.compile(r"^an?\s+\w+\s+\w+", re.IGNORECASE)
@@ -55,8 +60,11 @@ _HOLDING: Final = re.compile(r"\b(?:with|between|including|containing|comparing|
 _HAVING: Final = re.compile(
     r"^(?:have|get)\s+(?:it|them|this|that|these|those|the\s+\w+|both)\s+\w+(?:ed|en|t|d)\b", re.IGNORECASE
 )
-_MANNER: Final = re.compile(r"^\s*(?:keep\s+(?:it|them|this|that)|be|make\s+it)\s+\w+\s*[.!]?$", re.IGNORECASE)
+_MANNER: Final = re.compile(r"^\s*(?:keep\s+(?:it|them|this|that)\s.{2,60}|(?:be|make\s+it)\s+\w+\s*[.!]?)$", re.IGNORECASE)
 _IN_ORDER: Final = re.compile(r"\b(?:in (?:this|that|the following) order|steps?|in order|in turn|one after)\b", re.IGNORECASE)
+
+_SHOWN: Final = tuple([verb, whom] for verb in ("tell", "show", "let") for whom in ("me", "us"))
+_SUBJECTS: Final = frozenset({"which", "who", "what", "how"})
 
 Rank = Callable[[str], tuple[str, float]]  # the intent of a text, and the confidence in it
 
@@ -113,7 +121,7 @@ def _pieces(text: str) -> list[_Piece]:
 
 
 def _of_list(intro: str, found: list[str], is_steps: bool) -> list[_Piece]:
-    is_chain = is_steps or bool(_IN_ORDER.search(intro))
+    is_chain = is_steps or bool(_IN_ORDER.search(intro)) or any(refers_back(one, "") for one in found[1:])
     pieces = [_Piece(one, Link.NUMBERED if is_chain else Link.SENTENCE) for one in found]
     return [*(_pieces(intro) if _is_request(intro) else []), *pieces]
 
@@ -148,7 +156,20 @@ def _of_sentence(sentence: str) -> list[_Piece]:
         first, second = _cuts(early), _cuts(late)
         second[0].link = Link.THEN
         return [*first, *second]
-    return _cuts(sentence)
+    return _beside(sentence) or _of_one_verb(sentence) or _cuts(sentence)
+
+
+def _beside(sentence: str) -> list[_Piece]:
+    tasks = at_once(sentence)
+    if tasks is None:
+        return []
+    one, other = (_cuts(task) for task in tasks)
+    other[0].link = Link.ALSO
+    return [*one, *other]
+
+
+def _of_one_verb(sentence: str) -> list[_Piece]:
+    return [_Piece(_tidy(text), link) for text, link in objects(sentence)]
 
 
 def _cuts(sentence: str) -> list[_Piece]:
@@ -157,7 +178,7 @@ def _cuts(sentence: str) -> list[_Piece]:
     start, link = 0, Link.SENTENCE
     at, searched = 0, masked(sentence)
     while found := BOUNDARY.search(searched, at):
-        at = max(found.end(), found.start() + 1)
+        at = max(found.start() + len(found.group().rstrip(" ,")), found.start() + 1)  # its comma may begin the next connective
         kind = Link(next(name for name, value in found.groupdict().items() if value is not None))
         left, right = sentence[start : found.start()], sentence[found.end() :]
         if not left.strip(" ,"):
@@ -192,6 +213,8 @@ def _is_cut(left: str, right: str, kind: Link, connective: str) -> bool:
         return False  # if …, then …
     if is_strong:
         return True
+    if said[0] in _SUBJECTS and told[0] not in WH | AUXILIARIES and not AUXILIARIES & set(said[1:6]):
+        return False  # a second predicate: "which campaigns reached 10,000 people and cost less than 2 cents"
     if told[0] in WH and (_has_subordinate(said) or said[0] not in WH | AUXILIARIES):
         return False  # "tell me what it costs and why it matters"
     if told[0] in AUXILIARIES and said[0] not in WH | AUXILIARIES and not _HAVING.match(without_politeness(right)):
@@ -207,7 +230,9 @@ def _is_cut(left: str, right: str, kind: Link, connective: str) -> bool:
         return False
     if said[-1:] == ["ahead"] or (said[0] in {"go", "try", "come"} and len(said) <= 2):  # "go ahead and"
         return False
-    is_shown = told[0] in {"tell", "say", "explain", "see", "let", "show", "find", "identify"}
+    if said[-2:-1] == ["to"] and said[-1] in VERBS:
+        return False  # two verbs of one object: "what does it cost to build and maintain the platform"
+    is_shown = told[0] in {"say", "explain", "see", "find", "identify"} or told[:2] in _SHOWN
     return not (said[0] in LOOKING and is_shown and "," not in connective and kind is Link.AND and not refers_back(right, ""))
 
 
@@ -276,18 +301,29 @@ def _ordered(pieces: list[_Piece]) -> Plan:
     base: tuple[int, ...] = ()  # what the group waits for
     for at, piece in enumerate(pieces):
         before = " ".join(one.text for one in pieces[:at])
-        is_back = at > 0 and refers_back(piece.text, before)
+        is_back = at > 0 and (refers_back(piece.text, before) or is_next_in_line(piece.text, pieces[at - 1].text))
+        if is_back and piece.link is Link.AND and base and _has_its_antecedent(pieces, at):
+            is_back = False  # "then send it to Ana and file it": both speak of what stands before them
         if piece.link is Link.LAST and at:
             base, group = tuple(_ends(parts)), [at]
         elif at and (piece.link in {Link.THEN, Link.NUMBERED} or (is_back and piece.link is not Link.ALSO)):
             is_one = piece.link in {Link.AND, Link.SENTENCE} and len(group) > 1 and refers_to_one(piece.text)
             base, group = ((at - 1,) if is_one else tuple(group)), [at]
+        elif piece.link is Link.AND and at > 1 and pieces[at - 1].link is Link.AND and base and speaks_of_the_known(piece.text):
+            base, group = (
+                tuple(group),
+                [at],
+            )  # the chain goes on: "shortlist suppliers, ask them for samples and score the samples"
         elif piece.link is Link.AND:
             group.append(at)
         else:
             base, group = (), [*group, at] if not base else [at]
         parts.append(Part(piece.text, base))
     return Plan(tuple(parts))
+
+
+def _has_its_antecedent(pieces: list[_Piece], at: int) -> bool:
+    return has_same_antecedent(pieces[at].text, pieces[at - 1].text, " ".join(one.text for one in pieces[: at - 1]))
 
 
 def _ends(parts: list[Part]) -> list[int]:

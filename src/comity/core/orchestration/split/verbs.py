@@ -42,7 +42,13 @@ assist avoid browse calibrate collate convene curate emphasise emphasize ensure 
 maximise maximize minimise minimize nominate onboard oversee paraphrase photograph pinpoint prescribe prevent procure promote
 protect prune reassign rebalance reconnect recover recycle redeem reimburse reinstall relocate repair repay replenish restock
 restructure retest retire reuse reverse sanitise sanitize secure stabilise stabilize strengthen subscribe substitute supervise
-tackle terminate trace troubleshoot unblock uninstall unpack upsell withdraw
+tackle terminate trace troubleshoot unblock uninstall unpack upsell withdraw multiply dispute paste thank congratulate
+apologise apologize cite crawl revoke provision broadcast narrate dictate deduplicate amortise amortize depreciate insure appeal
+cook bake wash brew rehearse annotate blend bundle clone concatenate convey corroborate cross-check debrief delegate deposit
+disclose dismiss donate embed endorse enforce engage enlarge enlist equip fact-check glean hide hypothesise hypothesize
+incorporate indicate invert iterate jot lend mediate moderate orchestrate overwrite partition permit persuade preload preorder
+randomise randomize rectify regroup reiterate remit replay repurpose resize retake retrain revisit scout shortlist shuffle steer
+stitch strategise strategize subdivide tally tighten toggle transpose unwrap widen
 """
 # Verbs that are nouns as often: a verb only before what a noun phrase begins with, or at the end of a strong cut.
 _AMBIGUOUS: Final = """
@@ -51,12 +57,13 @@ draft email estimate file filter focus forecast format fund grade graph group hi
 link list load lock log map mark market measure model name note offer order outline pause plan plot post present price process
 profile project quote rank rate record report request research reserve review round sale schedule score search segment share
 ship show sketch sort split stage state stress structure study summary support survey switch tag target test text total track
-train transfer trim update mail use value view walk watch work benchmark brief sample sum value
+print train transfer trim update mail use value view walk watch work benchmark brief sample sum value
 """
 # Nouns far more often: a verb only before what a noun phrase begins with, and in "back up".
 _RARE: Final = """
 back bill charge code credit date drive guide host lease light mix patch pin program rent sample serve size spend sponsor
-staff tax trade wire
+staff tax trade wire average cap commission contest float ground inventory mock pool probe prompt prototype question scope seed
+sequence showcase spin stack stamp weight workshop
 """
 RARE: Final = frozenset(_RARE.split())
 VERBS: Final = frozenset(_PLAIN.split()) | frozenset(_AMBIGUOUS.split()) - {"sale", "summary"}
@@ -89,7 +96,7 @@ DETERMINERS: Final = frozenset(
     {"the", "a", "an", "our", "my", "your", "his", "her", "its", "their", "this", "that", "these", "those", "it", "them", "me",
      "us", "him", "all", "any", "each", "every", "both", "some", "two", "three", "four", "five", "six", "seven", "ten", "how",
      "what",
-     "which", "whether", "why", "who", "where", "when", "if", "no", "another", "other"}
+     "which", "whether", "why", "who", "where", "when", "if", "no", "another", "other", "again"}
 )  # fmt: skip
 PREPOSITIONS: Final = frozenset(
     {
@@ -112,6 +119,19 @@ PREPOSITIONS: Final = frozenset(
         "figures",
     }
 )
+# After a word that is neither of these nor a plural, "it", "the" and their like begin an object: the word before is a verb.
+OBJECTS: Final = frozenset(
+    {"it", "them", "the", "my", "our", "your", "this", "these", "those", "me", "us", "him", "her", "each", "every"}
+)
+_NO_VERBS: Final = """
+a about above across after against all along already although am among an and any around as at be because been before behind
+below beneath beside besides between beyond both but by despite down during else even except few for from half here if in
+inside into itself just least less like many more most much near neither never nor not of off on once one only onto or other
+out outside over past per quite rather same since so still such than that then there therefore though through throughout
+till to today together tomorrow tonight too toward towards twice two three four five under unless until up upon versus via
+what while whereas whether who with within without worth yesterday yet i you he she we they yes no maybe perhaps therein
+"""
+_NO_VERB: Final = frozenset(_NO_VERBS.split())
 PARTICLES: Final = frozenset({"up", "out", "down", "over", "through", "in", "off", "back", "on", "away", "again", "together"})
 # Before its object such a verb asks for two things at once: "compare budget and forecast figures".
 PAIRING: Final = frozenset(
@@ -123,10 +143,13 @@ LOOKING: Final = frozenset(
 _ALSO: Final = r"(?:'d|\ would|\ will|'ll|\ also|\ really|\ then)*"
 _POLITE: Final = re.compile(
     rf"""^(?:
-    (?:please|kindly|just|now|so|ok|okay|hi|hey|hello|well|also|too|quickly|briefly|maybe|perhaps|again|simply|always|additionally
+    (?:please|kindly|just|now|so|oh|ok|okay|hi|hey|hello|well|also|too|quickly|briefly|maybe|perhaps|again|simply|always|additionally
       |afterwards?|instead|otherwise|immediately|carefully|all\ right|thanks|team)\b[\s,]*
     |(?:i\ have\ |there\ are\ )?(?:two|three|four|five|several|some|a\ few|a\ couple\ of)\ (?:more\ |small\ |quick\ )?
       (?:things|tasks|requests|questions|favou?rs|jobs|points)(?:\ (?:please|for\ you|to\ do))?\ ?[:–—-]\ *
+    |(?:my\ |the\ )?(?:first|second|third|next|last|another|other)\ (?:question|thing|task|point|request)
+      \ ?(?:[:–—-]|is\ to\b)\ *
+    |both\ (?=(?!of\b|the\b|our\b|my\b)\w+\ (?:the|an?|our|my|all|what|how|whether)\b)
     |not\ only\ (?:(?:do|should|must|can)\ (?=(?:i|we|you)\b))?
     |(?:can|could|would|will)\ (?:you|we|i|someone)\ (?:please\ |kindly\ |also\ |then\ |just\ |perhaps\ )*(?=\w)
     |(?:i|we){_ALSO}\ (?:like|want|need|wish|love|have|got)\ (?:you\ |someone\ |us\ )?to\ (?:also\ |then\ )?
@@ -140,11 +163,16 @@ _WANTING: Final = re.compile(rf"^(?:i|we){_ALSO}\ (?:need|want|like|require|love
 _WORD: Final = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 
 
+_PREFIXES: Final = ("double-", "cross-", "re-", "pre-", "fact-", "proof-")
+
+
 @lru_cache(maxsize=4_096)
 def lemma(word: str) -> str:
     """Return the request verb that a gerund, a past form or a third person is made of; empty if it is of none."""
     if word in VERBS:
         return word
+    if word.startswith(_PREFIXES):
+        return lemma(word.partition("-")[2])
     for ending in ("ing", "ed", "es", "s"):
         if word.endswith(ending):
             root = word[: -len(ending)]
@@ -185,17 +213,32 @@ def starts_like_a_clause(text: str, *, is_strong: bool = False) -> bool:
     first = words[0]
     if _WANTING.match(bare):
         return len(words) > 2  # "I need" and what
+    if first == "when" and not AUXILIARIES & set(words[1:3]):
+        return False  # a condition, no question: "when they pass"
     if first in WH or first in AUXILIARIES:
         return len(words) > 1
     if first in {"don't", "never"} and len(words) > 1:
         first, words = words[1], words[1:]
     if first in RARE:
         return len(words) > 2 and (words[1] in DETERMINERS or words[1] == "up")
+    if first.startswith(_PREFIXES) and lemma(first):
+        first = lemma(first)
     if first not in VERBS:
-        return False
+        return (_has_object(words) or (is_strong and words[1:2] in (["a"], ["an"]))) and _may_be_a_verb(first)
     if is_strong:
         return True
     return len(words) > 1 and (first not in AMBIGUOUS or words[1] in DETERMINERS or _is_plural_or_named(bare, words))
+
+
+def _has_object(words: list[str]) -> bool:
+    """Return whether an object follows the first word; "it" before a verb is a subject: "the effort it takes"."""
+    if len(words) < 2 or words[1] not in OBJECTS:
+        return False
+    return words[1] not in {"it", "this"} or len(words) == 2 or not (words[2] in AUXILIARIES or words[2].endswith("s"))
+
+
+def _may_be_a_verb(word: str) -> bool:
+    return word.isalpha() and word not in _NO_VERB | DETERMINERS and not word.endswith(("ing", "ed", "ly", "s", "self", "tion"))
 
 
 def _is_plural_or_named(text: str, words: list[str]) -> bool:
