@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
-from comity.core.redaction import DETECTORS, Category, Need, PatternDetector
-from comity.core.redaction.shapes import Context, words
+from comity.core.redaction import DETECTORS, Category, Need, PatternDetector, Scanner
+from comity.core.redaction.shapes import Context, LatePattern, words
 
 BY_NAME = {detector.name: detector for detector in DETECTORS}
 
@@ -18,7 +16,7 @@ def detector(need, **more):
         type="BADGE",
         category=Category.GOVERNMENT,
         priority=50,
-        pattern=re.compile(r"(?<![0-9])[0-9]{4}(?![0-9])"),
+        pattern=LatePattern(r"(?<![0-9])[0-9]{4}(?![0-9])"),
         hint="[0-9]{4}",
         need=need,
         context=words("badge"),
@@ -84,3 +82,13 @@ def test_context_is_found_beside_letters_of_any_alphabet():
     assert Context("badge").end_in("é badge ") == 7
     assert Context("badge").end_in("\ud800 badge ") == 7
     assert Context("badge").end_in("ébadges ") == -1
+
+
+def test_patterns_are_compiled_when_a_scanner_is_prepared_not_when_they_are_declared():
+    """Declaring all of them is part of every import; a node that runs compiles none of them while calls wait."""
+    named = detector(Need.CONTEXT, not_after=LatePattern("-$"), not_near=LatePattern("room"), keys=LatePattern("badge$"))
+    patterns = [named.pattern, named.not_after, named.not_near, named.keys]
+    scanner = Scanner([named])
+    assert not any("compiled" in vars(pattern) for pattern in patterns)
+    scanner.prepare()
+    assert all("compiled" in vars(pattern) for pattern in patterns)

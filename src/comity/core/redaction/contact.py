@@ -18,6 +18,7 @@ from comity.core.redaction.shapes import (
     LONG_CHARS_MAX,
     NOT_AFTER_DIGIT,
     SEPARATOR,
+    LatePattern,
     digits_of,
     in_hint,
     words,
@@ -260,7 +261,7 @@ CONTACT: tuple[PatternDetector, ...] = (
         type="CREDENTIAL",
         category=Category.SECRET,
         priority=10,
-        pattern=re.compile(r"://(?P<value>[^\s/@:\"'<>\[\]]{0,64}:[^\s/\"'<>\[\]]{1,128})@"),
+        pattern=LatePattern(r"://(?P<value>[^\s/@:\"'<>\[\]]{0,64}:[^\s/\"'<>\[\]]{1,128})@"),
         shape_chars_max=LONG_CHARS_MAX,
         hint=r":\\?/\\?/[^\s/@\"]*:[^\s/@\"]+@",
     ),
@@ -269,7 +270,7 @@ CONTACT: tuple[PatternDetector, ...] = (
         type="EMAIL",
         category=Category.CONTACT,
         priority=11,
-        pattern=re.compile(rf"{_LOCAL}(?:@|%40)(?:{_LABEL}\.){{1,5}}[A-Za-z]{{2,24}}(?![A-Za-z0-9])"),
+        pattern=LatePattern(rf"{_LOCAL}(?:@|%40)(?:{_LABEL}\.){{1,5}}[A-Za-z]{{2,24}}(?![A-Za-z0-9])"),
         shape_chars_max=832,
         hint=rf"[{LETTER}0-9](?:@|%40)[{LETTER}0-9\-]",
         accept=_accept_email,
@@ -279,7 +280,7 @@ CONTACT: tuple[PatternDetector, ...] = (
         type="EMAIL",
         category=Category.CONTACT,
         priority=11,
-        pattern=re.compile(rf"{_LOCAL}(?:{_AT}|@)(?:{_LABEL}{_DOT}){{1,4}}[A-Za-z]{{2,24}}(?![A-Za-z0-9])", re.IGNORECASE),
+        pattern=LatePattern(rf"{_LOCAL}(?:{_AT}|@)(?:{_LABEL}{_DOT}){{1,4}}[A-Za-z]{{2,24}}(?![A-Za-z0-9])", re.IGNORECASE),
         shape_chars_max=832,
         hint=rf"[\[({{<][ ]?(?i:at|ät|@|a|dot|{_AT_WORDS}|{_DOT_WORDS}|\.)[ ]?[\])}}>]|[ ](?i:{_AT_WORDS})[ ]",
         accept=_accept_spelled,
@@ -289,7 +290,7 @@ CONTACT: tuple[PatternDetector, ...] = (
         type="EMAIL",
         category=Category.CONTACT,
         priority=12,
-        pattern=re.compile(
+        pattern=LatePattern(
             rf"(?<![{LETTER}0-9.]){_ATOM}(?:(?:[._-]|{_SPOKEN_SIGN}){_ATOM}){{0,3}}(?:[ ](?:at|AT|@)[ ]|[ ]?@[ ]"
             rf"|[ ]@[ ]?|\n@|@\n)"
             rf"{_LABEL}(?:(?:[ ]?\.[ ]?|[ ](?:dot|DOT)[ ]){_LABEL}){{0,3}}(?:[ ]?\.[ ]?|[ ](?:dot|DOT)["
@@ -304,7 +305,7 @@ CONTACT: tuple[PatternDetector, ...] = (
         type="EMAIL",
         category=Category.CONTACT,
         priority=13,
-        pattern=re.compile(
+        pattern=LatePattern(
             rf"(?<![{LETTER}0-9.]){_ATOM}(?:(?:[._-]|{_SPOKEN_SIGN}){_ATOM}){{0,3}}[ ]at[ ](?:{_LABEL}(?:\.|[ ]dot["
             rf" ])){{1,3}}(?:{_TOP_LEVEL})(?![A-Za-z0-9-])",
             re.IGNORECASE,
@@ -326,7 +327,7 @@ CONTACT: tuple[PatternDetector, ...] = (
         type="EMAIL",
         category=Category.CONTACT,
         priority=12,
-        pattern=re.compile(r"(?<![\w.%+@-])\w{1,64}(?:[._%+-]\w{1,64}){0,6}@(?:[\w-]{1,63}[.。]){1,5}[^\W\d_]{2,24}(?![\w@])"),
+        pattern=LatePattern(r"(?<![\w.%+@-])\w{1,64}(?:[._%+-]\w{1,64}){0,6}@(?:[\w-]{1,63}[.。]){1,5}[^\W\d_]{2,24}(?![\w@])"),
         shape_chars_max=832,
         hint=r"[^\s@]@[^\s@\x00-\x7f]|[^\s@\x00-\x7f]@",
         accept=_accept_international_email,
@@ -336,7 +337,7 @@ CONTACT: tuple[PatternDetector, ...] = (
         type="EMAIL",
         category=Category.CONTACT,
         priority=14,
-        pattern=re.compile(r"(?<![A-Za-z0-9+/=])[A-Za-z0-9+/]{12,120}={0,2}(?![A-Za-z0-9+/=])"),
+        pattern=LatePattern(r"(?<![A-Za-z0-9+/=])[A-Za-z0-9+/]{12,120}={0,2}(?![A-Za-z0-9+/=])"),
         shape_chars_max=LONG_CHARS_MAX,
         hint=rf"{_run_with_at(20)}|{_run_with_at(14)}[A-Za-z0-9+/]{{0,106}}=",
         accept=_accept_encoded,
@@ -346,7 +347,7 @@ CONTACT: tuple[PatternDetector, ...] = (
         type="PHONE",
         category=Category.CONTACT,
         priority=40,
-        pattern=re.compile(
+        pattern=LatePattern(
             rf"(?:(?<![A-Za-z0-9_+])\+|{BEFORE}00(?=[1-9][0-9]{{0,2}}[ .-]))[1-9](?:{_GAP}[0-9]){{6,14}}{_EXTENSION}"
             rf"{AFTER_DIGIT}"
         ),
@@ -361,7 +362,7 @@ CONTACT: tuple[PatternDetector, ...] = (
         type="PHONE",
         category=Category.CONTACT,
         priority=41,
-        pattern=re.compile(
+        pattern=LatePattern(
             rf"{BEFORE}(?:(?:1[ .-])?\([2-9][0-9]{{2}}\)[ .-]?[0-9]{{3}}[ .\-\u2010-\u2013][0-9]{{4}}{_EXTENSION}"
             rf"|\(0[1-9][0-9]{{0,4}}\)[ ]?[0-9]{{3,4}}[ -]?[0-9]{{3,4}}"
             rf"|\([1-9][0-9]\)[ ]?9?[0-9]{{4}}[ -][0-9]{{4}}){AFTER_DIGIT}"
@@ -378,7 +379,7 @@ CONTACT: tuple[PatternDetector, ...] = (
         type="PHONE",
         category=Category.CONTACT,
         priority=41,
-        pattern=re.compile(
+        pattern=LatePattern(
             rf"{BEFORE}(?:(?:1[ .-])?[2-9][0-9]{{2}}[.\-\u2010-\u2013][0-9]{{3}}"
             rf"[ .\-\u2010-\u2013][0-9]{{4}}{_EXTENSION}"
             rf"|0[1-9][0-9]{{1,3}}[ \u00a0][0-9]{{3,4}}[ \u00a0][0-9]{{3,4}}"
@@ -404,7 +405,7 @@ CONTACT: tuple[PatternDetector, ...] = (
         type="PHONE",
         category=Category.CONTACT,
         priority=41,
-        pattern=re.compile(
+        pattern=LatePattern(
             rf"{BEFORE}(?:1[ ])?[2-9][0-9]{{2}}[ \u00a0][0-9]{{3}}[ \u00a0-][0-9]{{4}}{_EXTENSION}{AFTER_DIGIT}"
         ),
         hint=rf"{HINT_BEFORE_DIGIT}(?:1[ ])?[2-9][0-9]{{2}}[ \u00a0][0-9]{{3}}[ \u00a0\-][0-9]{{4}}",
@@ -412,14 +413,14 @@ CONTACT: tuple[PatternDetector, ...] = (
         alone=True,
         siblings=True,
         context=_PHONE_WORDS,
-        not_after=re.compile(r"[0-9][-. ]$"),  # "100 250 300 4000" is a list of numbers
+        not_after=LatePattern(r"[0-9][-. ]$"),  # "100 250 300 4000" is a list of numbers
     ),
     PatternDetector(
         name="phone_spoken",
         type="PHONE",
         category=Category.CONTACT,
         priority=43,
-        pattern=re.compile(rf"(?<![a-z]){_SPOKEN_DIGIT}(?:[ ,-]{{1,2}}{_SPOKEN_DIGIT}){{6,18}}(?![a-z])", re.IGNORECASE),
+        pattern=LatePattern(rf"(?<![a-z]){_SPOKEN_DIGIT}(?:[ ,-]{{1,2}}{_SPOKEN_DIGIT}){{6,18}}(?![a-z])", re.IGNORECASE),
         shape_chars_max=LONG_CHARS_MAX,
         hint=rf"(?i:{_SPOKEN_DIGIT}[ ,\-]{{1,2}}{_SPOKEN_DIGIT}[ ,\-]{{1,2}}{_SPOKEN_DIGIT}[ ,\-]{{1,2}}{_SPOKEN_DIGIT}[ ,\-])",
         accept=_accept_spoken_digits,
@@ -429,7 +430,7 @@ CONTACT: tuple[PatternDetector, ...] = (
         type="USERNAME",
         category=Category.CONTACT,
         priority=80,
-        pattern=re.compile(
+        pattern=LatePattern(
             rf"{_KEY_BORDER}(?=[uslabnigkfлиіu用帳ユ아사اש])(?:(?:{_LABELS}){SIGNED}|(?:user|usr|uid)(?:=|[\"']["
             rf" ]?[:=][ ]?)[\"']?)@?"
             rf"(?P<value>{_USER}){AFTER}(?![(\[@:/]|\.\w)",
@@ -444,7 +445,7 @@ CONTACT: tuple[PatternDetector, ...] = (
         type="USERNAME",
         category=Category.CONTACT,
         priority=80,
-        pattern=re.compile(
+        pattern=LatePattern(
             rf"{_KEY_BORDER}(?=[uslabnigkfhtdmwrvлиі用帳ユ아사اש])"
             rf"(?:(?:{_LABELS})(?:{JOINT}|[ ](?:(?:is|ist|est|es|è|é|to|jest|är|er|je)[ ])?)"
             rf"|(?:{_WEAK_LABELS})(?:{SIGNED}|[ ])"
@@ -462,7 +463,7 @@ CONTACT: tuple[PatternDetector, ...] = (
         type="USERNAME",
         category=Category.CONTACT,
         priority=80,
-        pattern=re.compile(
+        pattern=LatePattern(
             rf"(?<![a-z])(?:(?:accepted|failed) [a-z/-]{{4,24}} for (?:invalid user )?|session (?:opened|closed)"
             rf" for user |invalid user )"
             rf"(?P<value>{_USER}){AFTER}",
@@ -476,7 +477,7 @@ CONTACT: tuple[PatternDetector, ...] = (
         type="USERNAME",
         category=Category.CONTACT,
         priority=81,
-        pattern=re.compile(rf"\A@?(?P<value>{_USER})\Z"),
+        pattern=LatePattern(rf"\A@?(?P<value>{_USER})\Z"),
         hint=rf"(?i:{_LABELS})",
         accept=_accept_user_name,
         need=Need.CONTEXT,
@@ -488,7 +489,7 @@ CONTACT: tuple[PatternDetector, ...] = (
         type="USERNAME",
         category=Category.CONTACT,
         priority=81,
-        pattern=re.compile(rf"\A@?(?P<value>{_USER}(?:#[0-9]{{4}})?)\Z"),
+        pattern=LatePattern(rf"\A@?(?P<value>{_USER}(?:#[0-9]{{4}})?)\Z"),
         hint=rf"(?:(?:^|\\[bfnrt]|[^A-Za-z])(?i:{_WEAK_LABELS}|{_NETWORKS})|{_IN_CAMEL_CASE})(?:[^a-z]|$)",
         accept=_accept_user_name_weak,
         need=Need.CONTEXT,

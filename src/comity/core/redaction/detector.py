@@ -6,7 +6,6 @@ to right, with every value found so far already hidden (see `scan`). An outside 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum, auto
@@ -18,6 +17,8 @@ from comity.core.redaction.shapes import (
     SHAPE_CHARS_MAX,
     TRAILING_WINDOW,
     Context,
+    LatePattern,
+    compile_all,
     foreign_label_start,
     is_joint,
     is_things,
@@ -91,15 +92,15 @@ class PatternDetector:
     type: str
     category: Category
     priority: int  # of two overlapping values the lower number wins
-    pattern: re.Pattern[str]
+    pattern: LatePattern
     hint: str | None
     accept: Callable[[str], int] = len  # how many leading characters of the shape are a valid value; 0 for none
     need: Need = Need.NOTHING
     context: Context | None = None
     reach: int = 32  # characters allowed between the context word and the value
-    not_after: re.Pattern[str] | None = None  # what the text before, values in it hidden, may not end with
-    not_near: re.Pattern[str] | None = None  # words before that say what else it is
-    keys: re.Pattern[str] | None = None  # what a JSON key must end with for a number under it; as its words if None
+    not_after: LatePattern | None = None  # what the text before, values in it hidden, may not end with
+    not_near: LatePattern | None = None  # words before that say what else it is
+    keys: LatePattern | None = None  # what a JSON key must end with for a number under it; as its words if None
     trailing: bool = False  # whether the context word may also follow: "123456789 is my SSN"
     alone: bool = False  # whether a value without a label may not stand right beside the word for a thing
     siblings: bool = False  # whether a value of the same shape that is no personal data makes the next one none either
@@ -109,13 +110,18 @@ class PatternDetector:
     group: str | int = field(init=False)  # which of the pattern is the value
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "group", "value" if "value" in self.pattern.groupindex else 0)
+        object.__setattr__(self, "group", "value" if "(?P<value>" in self.pattern.pattern else 0)
+
+    def prepare(self) -> None:
+        """Compile the patterns that are otherwise compiled on first use."""
+        compile_all(self.pattern, self.not_after, self.not_near, self.keys)
 
     def spans(self, text: str, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, int]]:
         """Try every start before `stop`, also inside a shape seen already: a find must not depend on where a scan began."""
         group = self.group
         end_max = len(text) if stop is None else stop + self.shape_chars_max
-        while match := self.pattern.search(text, start, end_max):
+        search = self.pattern.compiled.search
+        while match := search(text, start, end_max):
             if stop is not None and match.start() >= stop:
                 return
             begin, end = match.span(group)
@@ -125,7 +131,7 @@ class PatternDetector:
 
     def span_at(self, text: str, place: int, end_max: int) -> tuple[int, int] | None:
         """Return the value that begins at a place, if there is one."""
-        match = self.pattern.match(text, place, end_max)
+        match = self.pattern.compiled.match(text, place, end_max)
         length = 0 if match is None else self.accept(match.group())
         return (place, place + length) if length else None
 
@@ -150,14 +156,14 @@ class PatternDetector:
 
     def read_before(self, before: str) -> Before:
         """Return what the words before a value say of it, whatever the value is and whatever follows."""
-        if self.not_after is not None and self.not_after.search(before):
+        if self.not_after is not None and self.not_after.compiled.search(before):
             return Before.EXCLUDED
         if self.need is Need.NOTHING:
             return Before.ENOUGH
         words = as_words(before)
         if self.alone and is_things(before, "") and self._nearest_label(words) is not Before.OWN_LABEL:
             return Before.FOREIGN_LABEL
-        if self.not_near is not None and self.not_near.search(words):
+        if self.not_near is not None and self.not_near.compiled.search(words):
             return Before.EXCLUDED
         said = self._nearest_label(words)
         if said is Before.NO_LABEL and self.need is Need.NO_FOREIGN_LABEL and self._has_sibling(before):
@@ -171,7 +177,9 @@ class PatternDetector:
         superseded by 03-1234-5679".
         """
         is_torn = self.not_after
-        return self.siblings and any(is_torn is None or not is_torn.search(before[:at]) for at, _ in self.spans(before, 1))
+        return self.siblings and any(
+            is_torn is None or not is_torn.compiled.search(before[:at]) for at, _ in self.spans(before, 1)
+        )
 
     def fits_after(self, said: Before, after: str) -> bool:
         """Return whether a value counts of which `said` stands before it and `after` behind it."""
@@ -187,7 +195,7 @@ class PatternDetector:
 
     def names(self, key: str) -> bool:
         """Read the key as the words before its value."""
-        if self.keys is not None and not self.keys.search(key):
+        if self.keys is not None and not self.keys.compiled.search(key):
             return False
         return self._nearest_label(f"{key}: ") is Before.OWN_LABEL
 

@@ -30,6 +30,7 @@ from comity.core.redaction.shapes import (
     LONG_CHARS_MAX,
     NOT_AFTER_DIGIT,
     SEPARATOR,
+    LatePattern,
     digits_of,
     in_hint,
     words,
@@ -253,7 +254,7 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
         type="IBAN",
         category=Category.FINANCIAL,
         priority=20,
-        pattern=re.compile(
+        pattern=LatePattern(
             rf"{BEFORE}(?:[A-Z]{{2}}[ ]?[0-9]{{2}}(?:{_IBAN_GAP}[A-Z0-9]){{11,30}}"
             rf"|[a-z]{{2}}[0-9]{{2}}(?:[a-z0-9]{{11,30}}|(?:[ \u00a0-][a-z0-9]{{4}}){{2,7}}(?:[ \u00a0-][a-z0-9]{{1,3}})?))"
             rf"{AFTER}"
@@ -268,7 +269,7 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
         type="CARD",
         category=Category.FINANCIAL,
         priority=21,
-        pattern=re.compile(
+        pattern=LatePattern(
             rf"{BEFORE}(?:[2-6][0-9]{{3}}(?P<four>{SEPARATOR})[0-9]{{4}}(?P=four)[0-9]{{4}}(?P=four)[0-9]{{4}}(?:(?P=four)[0-9]{{3}})?"
             rf"|3[0-9]{{3}}(?P<six>{SEPARATOR})[0-9]{{6}}(?P=six)[0-9]{{4,5}})(?:\.0(?![0-9]))?{AFTER_DIGIT}"
         ),
@@ -284,7 +285,7 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
         type="CARD",
         category=Category.FINANCIAL,
         priority=21,
-        pattern=re.compile(rf"{BEFORE}[2-6][0-9]{{12,18}}(?:\.0(?![0-9]))?{AFTER_DIGIT}"),
+        pattern=LatePattern(rf"{BEFORE}[2-6][0-9]{{12,18}}(?:\.0(?![0-9]))?{AFTER_DIGIT}"),
         hint=_CARD_HINT,
         accept=_accept_card,
         need=Need.NO_FOREIGN_LABEL,
@@ -298,7 +299,7 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
         type="CARD",
         category=Category.FINANCIAL,
         priority=21,
-        pattern=re.compile(rf"{BEFORE}[2-6][0-9](?:[ .\-]?[0-9]){{11,17}}{AFTER_DIGIT}"),
+        pattern=LatePattern(rf"{BEFORE}[2-6][0-9](?:[ .\-]?[0-9]){{11,17}}{AFTER_DIGIT}"),
         hint=rf"(?i:card|karte|carte|tarjeta|visa|amex|express|master|discover|diners|jcb|unionpay|maestro|pan|cc){HINT_GAP}"
         r"[2-6][0-9](?:[ .\-]?[0-9]){11}",
         accept=_accept_card_named,
@@ -312,7 +313,7 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
         type="CARD",
         category=Category.FINANCIAL,
         priority=21,
-        pattern=re.compile(rf"{BEFORE}[2-6][0-9]{{3}}(?:{_SPLIT}[0-9]{{4}}){{3}}(?![0-9A-Za-z_])"),
+        pattern=LatePattern(rf"{BEFORE}[2-6][0-9]{{3}}(?:{_SPLIT}[0-9]{{4}}){{3}}(?![0-9A-Za-z_])"),
         hint=rf"{HINT_BEFORE_WORD}[2-6][0-9]{{3}}{_SPLIT_HINT}[0-9]{{4}}{_SPLIT_HINT}[0-9]{{4}}",
         accept=_accept_card_split,
         need=Need.NO_FOREIGN_LABEL,
@@ -324,7 +325,7 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
         type="CARD",
         category=Category.FINANCIAL,
         priority=21,
-        pattern=re.compile(rf"{BEFORE}[0-9]{{3,4}}{AFTER_DIGIT}"),
+        pattern=LatePattern(rf"{BEFORE}[0-9]{{3,4}}{AFTER_DIGIT}"),
         hint=rf"(?i:{in_hint(_CODE_WORDS)}){HINT_GAP}[0-9]{{3}}",
         need=Need.CONTEXT,
         is_number=True,
@@ -337,7 +338,7 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
         type="BTC",
         category=Category.FINANCIAL,
         priority=22,
-        pattern=re.compile(
+        pattern=LatePattern(
             rf"{BEFORE}(?:[13][1-9A-HJ-NP-Za-km-z]{{25,34}}|bc1[02-9ac-hj-np-z]{{11,71}}|BC1[02-9AC-HJ-NP-Z]{{11,71}})"
             rf"{AFTER}"
         ),
@@ -349,7 +350,7 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
         type="ETH",
         category=Category.FINANCIAL,
         priority=23,
-        pattern=re.compile(rf"{BEFORE}0x[0-9a-fA-F]{{40}}{AFTER}"),
+        pattern=LatePattern(rf"{BEFORE}0x[0-9a-fA-F]{{40}}{AFTER}"),
         hint=rf"0x[0-9a-fA-F]{{40}}{HINT_AFTER}",
     ),
     PatternDetector(
@@ -357,7 +358,7 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
         type="ROUTING",
         category=Category.FINANCIAL,
         priority=30,
-        pattern=re.compile(
+        pattern=LatePattern(
             rf"{BEFORE}(?:[0-9]{{9}}|[0-9]{{5}}{DASH}[0-9]{{3}}|[0-9]{{2}}{DASH}[0-9]{{2}}{DASH}[0-9]{{2}}|[0-9]{{6}})"
             rf"{AFTER_DIGIT}"
         ),
@@ -382,7 +383,7 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
         type="BANK_ACCOUNT",
         category=Category.FINANCIAL,
         priority=50,
-        pattern=re.compile(rf"{BEFORE}(?:[0-9]{{6,17}}|[0-9]{{2,8}}(?:[ -][0-9]{{2,8}}){{1,4}}){AFTER_DIGIT}"),
+        pattern=LatePattern(rf"{BEFORE}(?:[0-9]{{6,17}}|[0-9]{{2,8}}(?:[ -][0-9]{{2,8}}){{1,4}}){AFTER_DIGIT}"),
         hint=rf"(?i:acc(?:oun)?t|a\\?/c|acc[^a-z]|konto|compte){HINT_GAP}[0-9]{{2}}(?:[0-9]{{4}}|[0-9]?[ \-][0-9]{{2}})",
         accept=_accept_account,
         need=Need.CONTEXT,
@@ -396,19 +397,19 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
         ),
         reach=24,
         not_after=NOT_AFTER_DIGIT,
-        not_near=re.compile(
+        not_near=LatePattern(
             r"(?:debit|credit|ledger|gl|g/l|chart of|cost cent(?:er|re)|nominal|expense|revenue|posting"
             r"|sachkonto)[^;\n]{0,40}$",
             re.IGNORECASE,
         ),
-        keys=re.compile(r"(?:number|no|num|nr|nummer)$|(?:bank|checking|savings) ?account$", re.IGNORECASE),
+        keys=LatePattern(r"(?:number|no|num|nr|nummer)$|(?:bank|checking|savings) ?account$", re.IGNORECASE),
     ),
     PatternDetector(
         name="bank_account_bare",
         type="BANK_ACCOUNT",
         category=Category.FINANCIAL,
         priority=50,
-        pattern=re.compile(
+        pattern=LatePattern(
             rf"{BEFORE}[0-9]{{8,17}}{AFTER_DIGIT}(?=[ ]?(?:[.,;:!?)\n\"']|$|(?:and|or|at|with|for|to|from|in|is|of|by|under"
             r"|routing|aba|sort|bsb|iban|bic|swift|blz|ifsc|held|bank)\b))"
         ),
@@ -418,12 +419,12 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
         context=words(r"(?:account|acct?\.?|konto|compte|cuenta|conto|conta)[\s:#=\"']{1,4}$"),
         reach=4,
         not_after=NOT_AFTER_DIGIT,
-        not_near=re.compile(
+        not_near=LatePattern(
             r"(?:debit|credit|ledger|gl|g/l|chart of|cost cent(?:er|re)|nominal|expense|revenue|posting"
             r"|sachkonto)[^;\n]{0,40}$",
             re.IGNORECASE,
         ),
-        keys=re.compile("(?!)"),
+        keys=LatePattern("(?!)"),
         heads=False,
     ),
     PatternDetector(
@@ -431,7 +432,7 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
         type="SWIFT",
         category=Category.FINANCIAL,
         priority=51,
-        pattern=re.compile(rf"{BEFORE}[A-Z]{{6}}[A-Z0-9]{{2}}(?:[A-Z0-9]{{3}})?{AFTER}"),
+        pattern=LatePattern(rf"{BEFORE}[A-Z]{{6}}[A-Z0-9]{{2}}(?:[A-Z0-9]{{3}})?{AFTER}"),
         hint=rf"(?i:swift|bic){HINT_GAP}{HINT_BEFORE_WORD}[A-Z]{{6}}[A-Z0-9]{{2}}",
         accept=_accept_swift,
         need=Need.CONTEXT,
@@ -443,7 +444,7 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
         type="ROUTING",
         category=Category.FINANCIAL,
         priority=30,
-        pattern=re.compile(
+        pattern=LatePattern(
             rf"{BEFORE}(?:[A-Z]{{4}}0[A-Z0-9]{{6}}|[0-9]{{3}}[ ]?[0-9]{{3}}[ ]?[0-9]{{2}}"
             rf"|[0-9]{{3}}[ -]?[0-9]{{3}}|[0-9]{{4,5}}){AFTER_DIGIT}"
         ),
@@ -460,11 +461,11 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
         type="BANK_ACCOUNT",
         category=Category.FINANCIAL,
         priority=49,
-        pattern=re.compile(rf"{BEFORE}(?:[0-9](?:[ ./-]?[0-9]){{6,27}}|[0-9]{{4,6}}-[0-9X]){AFTER_DIGIT}"),
+        pattern=LatePattern(rf"{BEFORE}(?:[0-9](?:[ ./-]?[0-9]){{6,27}}|[0-9]{{4,6}}-[0-9X]){AFTER_DIGIT}"),
         rules=[Rule(ACCOUNT, _is_account), Rule(_ACCOUNT_OR_BILL, lambda value: 10 <= len(digits_of(value)) <= 28)],
         hint_labels=f"{ACCOUNT}|{_ACCOUNT_OR_BILL}",
         hint_value="[0-9]{4}|[0-9](?:[ ./-]?[0-9]){6}",
-        not_followed=re.compile(rf"[ ]?(?:%|€|\$|£|(?!(?:{BESIDE_ALONE})\b)[a-z]{{3,}})"),
-        keys=re.compile("(?!)"),
+        not_followed=LatePattern(rf"[ ]?(?:%|€|\$|£|(?!(?:{BESIDE_ALONE})\b)[a-z]{{3,}})"),
+        keys=LatePattern("(?!)"),
     ),
 )

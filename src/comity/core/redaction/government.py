@@ -21,6 +21,7 @@ from comity.core.redaction.shapes import (
     LONG_CHARS_MAX,
     NOT_AFTER_DIGIT,
     SPACE,
+    LatePattern,
     digits_of,
     in_hint,
     words,
@@ -96,7 +97,7 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
         type="SSN",
         category=Category.GOVERNMENT,
         priority=31,
-        pattern=re.compile(rf"{BEFORE}(?!000|666|9)[0-9]{{3}}{DASH}(?!00)[0-9]{{2}}{DASH}(?!0000)[0-9]{{4}}{AFTER_DIGIT}"),
+        pattern=LatePattern(rf"{BEFORE}(?!000|666|9)[0-9]{{3}}{DASH}(?!00)[0-9]{{2}}{DASH}(?!0000)[0-9]{{4}}{AFTER_DIGIT}"),
         hint=_NINE_DIGITS,
         need=Need.NO_FOREIGN_LABEL,
         alone=True,
@@ -109,7 +110,7 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
         type="SSN",
         category=Category.GOVERNMENT,
         priority=32,
-        pattern=re.compile(rf"{BEFORE}(?!000|666|9)[0-9]{{3}}{SPACE}?(?!00)[0-9]{{2}}{SPACE}?(?!0000)[0-9]{{4}}{AFTER_DIGIT}"),
+        pattern=LatePattern(rf"{BEFORE}(?!000|666|9)[0-9]{{3}}{SPACE}?(?!00)[0-9]{{2}}{SPACE}?(?!0000)[0-9]{{4}}{AFTER_DIGIT}"),
         hint=_NINE_DIGITS,
         need=Need.CONTEXT,
         context=_SSN_WORDS,
@@ -121,7 +122,7 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
         type="ITIN",
         category=Category.GOVERNMENT,
         priority=31,
-        pattern=re.compile(rf"{BEFORE}9[0-9]{{2}}{DASH}{_ITIN_GROUP}{DASH}[0-9]{{4}}{AFTER_DIGIT}"),
+        pattern=LatePattern(rf"{BEFORE}9[0-9]{{2}}{DASH}{_ITIN_GROUP}{DASH}[0-9]{{4}}{AFTER_DIGIT}"),
         hint=_NINE_DIGITS,
         need=Need.NO_FOREIGN_LABEL,
         alone=True,
@@ -134,7 +135,7 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
         type="ITIN",
         category=Category.GOVERNMENT,
         priority=32,
-        pattern=re.compile(rf"{BEFORE}9[0-9]{{2}}{SPACE}?{_ITIN_GROUP}{SPACE}?[0-9]{{4}}{AFTER_DIGIT}"),
+        pattern=LatePattern(rf"{BEFORE}9[0-9]{{2}}{SPACE}?{_ITIN_GROUP}{SPACE}?[0-9]{{4}}{AFTER_DIGIT}"),
         hint=_NINE_DIGITS,
         need=Need.CONTEXT,
         context=_ITIN_WORDS,
@@ -146,7 +147,7 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
         type="SIN",
         category=Category.GOVERNMENT,
         priority=33,
-        pattern=re.compile(rf"{BEFORE}[0-9]{{3}}{DASH}[0-9]{{3}}{DASH}[0-9]{{3}}{AFTER_DIGIT}"),
+        pattern=LatePattern(rf"{BEFORE}[0-9]{{3}}{DASH}[0-9]{{3}}{DASH}[0-9]{{3}}{AFTER_DIGIT}"),
         hint=_THREE_THREES,
         accept=_accept_sin,
         need=Need.NO_FOREIGN_LABEL,
@@ -160,7 +161,7 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
         type="SIN",
         category=Category.GOVERNMENT,
         priority=33,
-        pattern=re.compile(rf"{BEFORE}[0-9]{{3}}{SPACE}?[0-9]{{3}}{SPACE}?[0-9]{{3}}{AFTER_DIGIT}"),
+        pattern=LatePattern(rf"{BEFORE}[0-9]{{3}}{SPACE}?[0-9]{{3}}{SPACE}?[0-9]{{3}}{AFTER_DIGIT}"),
         hint=_THREE_THREES,
         accept=_accept_sin,
         need=Need.CONTEXT,
@@ -173,7 +174,7 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
         type="EIN",
         category=Category.GOVERNMENT,
         priority=34,
-        pattern=re.compile(rf"{BEFORE}[0-9]{{2}}{DASH}?[0-9]{{7}}{AFTER_DIGIT}"),
+        pattern=LatePattern(rf"{BEFORE}[0-9]{{2}}{DASH}?[0-9]{{7}}{AFTER_DIGIT}"),
         hint=rf"{HINT_BEFORE_DIGIT}[0-9]{{2}}{DASH}?[0-9]{{7}}{HINT_AFTER}",
         accept=_accept_ein,
         need=Need.CONTEXT,
@@ -194,7 +195,7 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
         type="NINO",
         category=Category.GOVERNMENT,
         priority=35,
-        pattern=re.compile(
+        pattern=LatePattern(
             rf"{BEFORE}(?:QQ|[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z])(?:[ \u00a0-]?[0-9]{{2}}){{3}}[ \u00a0-]?[A-D]{AFTER}",
             re.IGNORECASE,
         ),
@@ -209,7 +210,7 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
         type="NHS",
         category=Category.GOVERNMENT,
         priority=36,
-        pattern=re.compile(rf"{BEFORE}[0-9]{{3}}[ \u00a0-]?[0-9]{{3}}[ \u00a0-]?[0-9]{{4}}{AFTER_DIGIT}"),
+        pattern=LatePattern(rf"{BEFORE}[0-9]{{3}}[ \u00a0-]?[0-9]{{3}}[ \u00a0-]?[0-9]{{4}}{AFTER_DIGIT}"),
         hint=rf"(?i:nhs){HINT_GAP}[0-9]{{3}}",
         accept=_accept_nhs,
         need=Need.CONTEXT,
@@ -222,7 +223,7 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
         type="PASSPORT",
         category=Category.GOVERNMENT,
         priority=37,
-        pattern=re.compile(
+        pattern=LatePattern(
             rf"{BEFORE}(?:[0-9]{{2}}[ ]?[0-9]{{2}}[ ](?:номер[ ]|№[ ]?)?[0-9]{{6}}"
             rf"|[0-9]{{2}}[ ](?:№[ ]?)?[0-9]{{7}}"
             rf"|[A-Z]{{2}}[ ][0-9]{{6,7}}|(?=[A-Z]{{0,3}}[0-9])[A-Z0-9]{{6,11}}){AFTER_DIGIT}",
@@ -240,7 +241,7 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
         type="PASSPORT",
         category=Category.GOVERNMENT,
         priority=3,
-        pattern=re.compile(
+        pattern=LatePattern(
             r"(?<![A-Z0-9<])(?:[PIAC][A-Z<][A-Z<]{3}[A-Z0-9<]{25,39}\s{1,2})?"
             r"[A-Z0-9<]{9}[0-9<][A-Z<]{3}[0-9]{7}[MFX<][0-9]{7}[A-Z0-9<]{8,16}(?![A-Z0-9<])"
         ),
@@ -252,7 +253,7 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
         type="LICENCE",
         category=Category.GOVERNMENT,
         priority=38,
-        pattern=re.compile(
+        pattern=LatePattern(
             rf"{BEFORE}(?=[A-Z]{{0,8}}[0-9])[A-Z0-9](?:(?:-|[ ](?=[0-9]))?[A-Z0-9]){{4,19}}{AFTER}",
             re.IGNORECASE,
         ),
@@ -268,7 +269,7 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
         type="LICENCE",
         category=Category.GOVERNMENT,
         priority=38,
-        pattern=re.compile(
+        pattern=LatePattern(
             rf"{BEFORE}(?!(?:CE|EN|ISO|DIN)[ -])(?:[A-ZÄÖÜ]{{1,3}}[ -][A-Z]{{1,2}}[ -]?[0-9]{{1,4}}[EH]?"
             rf"|[A-Z]{{2}}[0-9]{{2}}[ ]?[A-Z]{{3}}|[A-Z]{{2}}-?[0-9]{{3}}-?[A-Z]{{2}}"
             rf"|[A-Z]{{2,3}}[ -][0-9]{{3,5}}|[0-9]{{1,4}}[ -]?[A-Z]{{2,3}}(?:[ -]?[0-9]{{2,4}})?|[0-9][A-Z]{{3}}[0-9]{{3}}"
@@ -285,7 +286,7 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
         type="DOB",
         category=Category.GOVERNMENT,
         priority=39,
-        pattern=re.compile(
+        pattern=LatePattern(
             rf"(?:(?P<star>(?<![\w*])[*])|{BEFORE})(?P<value>{_DATE})"
             rf"(?(star)(?![0-9*_./-])|(?=[ ](?:geboren|gebürtig|urodzon[ay]|született)(?![a-z])))",
             re.IGNORECASE,
@@ -297,7 +298,7 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
         type="DOB",
         category=Category.GOVERNMENT,
         priority=39,
-        pattern=re.compile(
+        pattern=LatePattern(
             rf"{BEFORE}(?:{_DATE})(?![0-9_])(?![-./][0-9]|\.\.|[ ]?(?:to|until|bis|[–-])[ ]?[0-9])(?!(?!T[0-9])[A-Za-z])",
             re.IGNORECASE,
         ),
@@ -307,7 +308,7 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
         is_number=True,
         context=words(BIRTH, r"birth[:=]\s?$", r"b\.\s?$", r"ur\.\s?$", r"[(,] ?[*]\s?$"),
         reach=40,
-        not_near=re.compile(
+        not_near=LatePattern(
             r"birth\s(?:rate|control|cohort|weight|statistics|data|numbers|count|registrations?)[^;]{0,40}$"
             r"|dob-[a-z][^;]{0,60}$|geb\.?\s(?-i:[A-ZÄÖÜ])[a-zäöüß]{1,20}\s$"
             r"|(?:usine|entreprise|société|marque|association|empresa|compañía|firma|marca|azienda|società|impresa|unternehmen"
@@ -317,9 +318,9 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
             r"|(?:project|company|start-?up|product|brand|firm|team|programme|program|initiative|idea)\s(?:was\s)?born[^;]{0,20}$",
             re.IGNORECASE,
         ),
-        keys=re.compile(
+        keys=LatePattern(
             r"(?:dob|birth ?(?:date|day)|date of birth|geburtsdatum|fecha nacimiento|date naissance)$", re.IGNORECASE
         ),
-        not_after=re.compile(r"[0-9][-./]$"),
+        not_after=LatePattern(r"[0-9][-./]$"),
     ),
 )

@@ -19,6 +19,8 @@ from comity.core.redaction.shapes import (
     HINT_BEFORE_LETTER,
     HINT_GAP,
     NUMBER_CHARS_MAX,
+    LatePattern,
+    compile_all,
     compile_test,
     in_hint,
     is_foreign,
@@ -67,7 +69,7 @@ class Rule:
 
     label: str
     is_valid: Callable[[str], bool]
-    not_followed: re.Pattern[str] | None = None  # what may not follow a bare number under this label
+    not_followed: LatePattern | None = None  # what may not follow a bare number under this label
     is_valid_apart: Callable[[str], bool] | None = None  # the same where up to two other words stand between label and number
     with_colon: bool = True  # whether the label names a value behind a colon: "text: 4155550132" is any text
 
@@ -80,14 +82,14 @@ class LabelledDetector:
     type: str
     category: Category
     priority: int
-    pattern: re.Pattern[str]
+    pattern: LatePattern
     rules: Sequence[Rule]
     hint_labels: str  # the labels again, in the syntax of Rust's engine, as whole words
     hint_value: str = "[0-9]"  # what of a value stands somewhere after its label
     hint_foreign: str = ""  # labels of languages whose words have no borders there
-    not_followed: re.Pattern[str] | None = None  # what may not follow a value that has no label with a colon
-    trailing: re.Pattern[str] | None = None  # a label that may follow instead: "416 555 1234 is my cell"
-    keys: re.Pattern[str] | None = None  # what a JSON key must end with for a number under it; any label if None
+    not_followed: LatePattern | None = None  # what may not follow a value that has no label with a colon
+    trailing: LatePattern | None = None  # a label that may follow instead: "416 555 1234 is my cell"
+    keys: LatePattern | None = None  # what a JSON key must end with for a number under it; any label if None
     is_number: bool = True  # whether the first word of every value has a digit in it
 
     @cached_property
@@ -151,10 +153,15 @@ class LabelledDetector:
             end = word
         return None
 
+    def prepare(self) -> None:
+        """Compile the patterns that are otherwise compiled on first use."""
+        compile_all(self.pattern, self.not_followed, self.trailing, self.keys)
+
     def spans(self, text: str, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, int]]:
         """Yield every place before `stop` that looks like one of the numbers."""
         end_max = len(text) if stop is None else stop + NUMBER_CHARS_MAX
-        while match := self.pattern.search(text, start, end_max):
+        search = self.pattern.compiled.search
+        while match := search(text, start, end_max):
             if stop is not None and match.start() >= stop:
                 return
             yield match.span()
@@ -162,7 +169,7 @@ class LabelledDetector:
 
     def span_at(self, text: str, place: int, end_max: int) -> tuple[int, int] | None:
         """Return what looks like one of the numbers and begins at a place, if anything does."""
-        match = self.pattern.match(text, place, end_max)
+        match = self.pattern.compiled.match(text, place, end_max)
         return None if match is None else match.span()
 
     def may_be_named(self, words: str) -> bool:
@@ -182,12 +189,14 @@ class LabelledDetector:
 
     def fits(self, before: str, after: str) -> bool:
         """Return whether a label stands right before, or after."""
-        return self._rule(_last_words(before)) is not None or (self.trailing is not None and bool(self.trailing.match(after)))
+        return self._rule(_last_words(before)) is not None or (
+            self.trailing is not None and bool(self.trailing.compiled.match(after))
+        )
 
     def names(self, key: str) -> bool:
         """Return whether the key means the number: "phone number" does, "phone calls" does not."""
         if self.keys is not None:
-            return any(self.keys.fullmatch(" ".join(key.split()[-count:])) for count in (1, 2))
+            return any(self.keys.compiled.fullmatch(" ".join(key.split()[-count:])) for count in (1, 2))
         return self._rule(_last_words(f"{key}: ")) is not None
 
     def names_column(self, head: str) -> bool:
@@ -206,7 +215,7 @@ class LabelledDetector:
         tail = _last_words(before)
         found = self._rule(tail)
         if found is None:
-            if self.trailing is None or not self.trailing.match(after):
+            if self.trailing is None or not self.trailing.compiled.match(after):
                 return 0
             return len(value) if any(rule.is_valid(value) for rule in self.rules) else 0
         number, is_said, is_apart = found
@@ -225,7 +234,7 @@ class LabelledDetector:
         """Return whether the words behind a number say that it counts something; only a plain number can."""
         if _PLAIN_NUMBER.fullmatch(value) is None:
             return False
-        return any(one is not None and one.match(rest) for one in (self.not_followed, rule.not_followed))
+        return any(one is not None and one.compiled.match(rest) for one in (self.not_followed, rule.not_followed))
 
 
 @cache

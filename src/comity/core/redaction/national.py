@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from comity.core.redaction.detector import Category
 from comity.core.redaction.labelled import LabelledDetector, Rule
-from comity.core.redaction.shapes import AFTER, BEFORE, digits_of
+from comity.core.redaction.shapes import AFTER, BEFORE, LatePattern, digits_of
 
 # The module of python-stdnum, and the words that name its number.
 _PERSONAL: Final = {
@@ -118,12 +118,12 @@ _TAX: Final = {
     "vn.mst": r"mst|m[aã] s[oố] thu[eế]",
     "za.tin": r"sars(?: tax)?",
 }
-_NUMBER = re.compile(
+_NUMBER = LatePattern(
     rf"{BEFORE}(?=[A-Z]{{0,6}}[- ]?[0-9])[A-Z0-9](?:[ \u00a0./+-]?[A-Z0-9]){{5,22}}(?:\([0-9A]\))?{AFTER}", re.IGNORECASE
 )
 _NUMMER = "n(?:umme)?r"  # also as "nr"
 # What follows a count, a ratio or a code, not a person's number.
-_COUNTED = re.compile(
+_COUNTED = LatePattern(
     r"[ \u00a0]?(?:%|€|\$|£|rad\b|deg\b|ms\b|kb\b|mb\b|gb\b|kg\b|km\b|users\b|rows\b|records\b|files\b"
     r"|items\b|calls\b|units\b|printed\b|issued\b|coverage\b)"
 )

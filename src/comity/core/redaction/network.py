@@ -13,6 +13,7 @@ from comity.core.redaction.shapes import (
     HINT_BEFORE_DIGIT,
     HINT_BEFORE_WORD,
     HINT_GAP,
+    LatePattern,
     words,
 )
 
@@ -65,7 +66,7 @@ def _accept_mac(value: str) -> int:
 
 
 # "upgrade from 1.2.3.4 to 1.2.4.1", "section 1.2.3.4", "netmask 255.255.255.240", "OID 1.3.6.1".
-_VERSION = re.compile(
+_VERSION = LatePattern(
     r"(?:(?<![a-z])(?:v|ver|versions?|releases?d?|build|firmware|upgrad\w{1,4}|downgrad\w{1,4}"
     r"|updat\w{1,4}|migrat\w{1,4}|bump\w{0,3}|skip\w{0,4}|roll\w{0,3} back|patch\w{0,3}"
     r"|sections?|clauses?|chapters?|paragraphs?|figures?|articles?|appendix|oid|mask|netmask|wildcard"
@@ -81,20 +82,20 @@ NETWORK: tuple[PatternDetector, ...] = (
         type="MAC",
         category=Category.NETWORK,
         priority=24,
-        pattern=re.compile(
+        pattern=LatePattern(
             rf"{BEFORE}{_HEX}{{2}}(?P<joint>[:-]){_HEX}{{2}}(?:(?P=joint){_HEX}{{2}}){{4}}"
             rf"{AFTER}(?![:-]{_HEX})"
         ),
         hint=rf"{HINT_BEFORE_WORD}{_HEX}{{2}}[:\-]{_HEX}{{2}}[:\-]{_HEX}{{2}}[:\-]{_HEX}{{2}}[:\-]{_HEX}{{2}}[:\-]{_HEX}{{2}}",
         accept=_accept_mac,
-        not_after=re.compile(rf"{_HEX}[:-]$"),
+        not_after=LatePattern(rf"{_HEX}[:-]$"),
     ),
     PatternDetector(
         name="mac_named",
         type="MAC",
         category=Category.NETWORK,
         priority=25,
-        pattern=re.compile(rf"{BEFORE}(?:{_HEX}{{4}}\.{_HEX}{{4}}\.{_HEX}{{4}}|{_HEX}{{12}}){AFTER}"),
+        pattern=LatePattern(rf"{BEFORE}(?:{_HEX}{{4}}\.{_HEX}{{4}}\.{_HEX}{{4}}|{_HEX}{{12}}){AFTER}"),
         hint=rf"(?i:mac|hardware|physical|bssid){HINT_GAP}{_HEX}{{4}}\.?{_HEX}{{4}}\.?{_HEX}{{4}}",
         accept=_accept_mac,
         need=Need.CONTEXT,
@@ -106,7 +107,7 @@ NETWORK: tuple[PatternDetector, ...] = (
         type="IP",
         category=Category.NETWORK,
         priority=26,
-        pattern=re.compile(rf"(?<![0-9A-Za-z_:.]){_HEX}{{0,4}}(?::{_HEX}{{0,4}}){{2,8}}(?![0-9A-Za-z_:]|/[0-9])"),
+        pattern=LatePattern(rf"(?<![0-9A-Za-z_:.]){_HEX}{{0,4}}(?::{_HEX}{{0,4}}){{2,8}}(?![0-9A-Za-z_:]|/[0-9])"),
         hint=rf":{_HEX}{{0,4}}:{_HEX}{{0,4}}:",
         accept=_accept_ipv6,
     ),
@@ -115,21 +116,21 @@ NETWORK: tuple[PatternDetector, ...] = (
         type="IP",
         category=Category.NETWORK,
         priority=70,
-        pattern=re.compile(rf"{BEFORE}{_OCTET}(?:{_DOT}{_OCTET}){{3}}{AFTER}(?![-./][0-9])"),
+        pattern=LatePattern(rf"{BEFORE}{_OCTET}(?:{_DOT}{_OCTET}){{3}}{AFTER}(?![-./][0-9])"),
         hint=rf"{HINT_BEFORE_DIGIT}[0-9]{{1,3}}{_DOT}[0-9]{{1,3}}{_DOT}[0-9]{{1,3}}{_DOT}[0-9]{{1,3}}{HINT_AFTER}",
         accept=_accept_ipv4,
         need=Need.NO_FOREIGN_LABEL,
         not_near=_VERSION,
         siblings=True,
         context=words(r"ip(?:v4)?(?:\s?addr(?:ess)?)?", "host", "client", "remote", "server", "from"),
-        not_after=re.compile(r"[0-9][-./]$"),
+        not_after=LatePattern(r"[0-9][-./]$"),
     ),
     PatternDetector(
         name="ipv4_named",
         type="IP",
         category=Category.NETWORK,
         priority=71,
-        pattern=re.compile(rf"{BEFORE}{_OCTET}(?:\.{_OCTET}){{3}}{AFTER}(?![-./][0-9])"),
+        pattern=LatePattern(rf"{BEFORE}{_OCTET}(?:\.{_OCTET}){{3}}{AFTER}(?![-./][0-9])"),
         hint=rf"{HINT_BEFORE_DIGIT}[0-9]{{1,3}}\.[0-9]{{1,3}}\.[0-9]{{1,3}}\.[0-9]{{1,3}}{HINT_AFTER}",
         accept=_accept_ipv4_named,
         need=Need.CONTEXT,
@@ -150,6 +151,6 @@ NETWORK: tuple[PatternDetector, ...] = (
             "login from",
             "connected from",
         ),
-        not_after=re.compile(r"[0-9][-./]$"),
+        not_after=LatePattern(r"[0-9][-./]$"),
     ),
 )

@@ -12,14 +12,14 @@ from functools import cache
 from comity.core.redaction.detector import Category
 from comity.core.redaction.labelled import LabelledDetector, Rule
 from comity.core.redaction.labels import PHONE
-from comity.core.redaction.shapes import digits_of
+from comity.core.redaction.shapes import LatePattern, digits_of
 
 _ENGLISH = "US GB AU IN IE NZ ZA SG HK PH NG KE MY"
 _REGIONS = (
     f"{_ENGLISH} DE AT CH FR BE ES IT PT NL PL SE NO DK FI CZ HU RO GR TR RU UA CN TW JP KR BR MX AR CL CO"
     f" IL AE SA EG TH VN ID PK"
 )
-_PHONE = re.compile(
+_PHONE = LatePattern(
     r"(?<![A-Za-z0-9_+])(?:\+?[0-9]|\([0-9+])(?:[ \u00a0\u202f./()\-\u2010-\u2013·•_]{0,3}[0-9]){6,14}(?:["
     r" ]?(?:x|ext\.?|extension)[ ]?[0-9]{1,6})?"
 
@@ -59,7 +59,7 @@ _LABELS_OF_HINT = (
     r"|ll[aá]m[a-z]+|chiam[a-z]+|bel(?:len)?|soita|dzwo[nń](?:i[cć])?|durchwahl"
     r"|erreichbar|available|handy|emergency|callback|day[a-z]*|call-back"
 )
-_COUNTED = re.compile(
+_COUNTED = LatePattern(
     r"[ \u00a0]{0,2}(?:%|€|\$|£|¥|°|/|\*|=|\^|(?:and|to|or|of|bis|à|–|-)[ ][0-9]{1,3}(?:[0-9]{4,})?[ ](?:users|calls|people)"
     r"|(?!(?:or|and|to|for|if|after|before|please|ext|x|is|any|anytime|today|now|between|when|at|on|from"
     r"|about|regarding|until|till|tomorrow|mobile|home|work|office"
@@ -144,18 +144,18 @@ PHONES = LabelledDetector(
     pattern=_PHONE,
     rules=[Rule(_AT, _is_reached), Rule(PHONE, _is_plausible, is_valid_apart=_is_grouped),
            Rule(_STRONG, _is_plausible, is_valid_apart=_is_grouped),
-           Rule(_WEAK, _is_phone, re.compile(r"[ ]of[ ]")), Rule(_CONTENT, _is_phone, with_colon=False),
+           Rule(_WEAK, _is_phone, LatePattern(r"[ ]of[ ]")), Rule(_CONTENT, _is_phone, with_colon=False),
            Rule(_REACH, _is_phone), Rule(_CALL, _is_phone, is_valid_apart=_is_grouped)],
     hint_labels=f"{_LABELS_OF_HINT}|{PHONE}|{_REACH}|zadzwo[a-zń]+|telefonare",
     hint_value=r"[0-9](?:[ \u00a0\u202f./()\-\u2010-\u2013·•_]{0,3}[0-9]){6}",
     not_followed=_COUNTED,
-    trailing=re.compile(
+    trailing=LatePattern(
         rf"[ ](?:[(–-][ ]?|ist?[ ](?:my|our|his|her|their|the|meine|unsere|seine|ihre)[ ]"
         rf"(?:new |work |home |office |direct |private )?)"
         rf"(?:{_STRONG}|{PHONE}|cell|mobile)(?![a-z])",
         re.IGNORECASE,
     ),
-    keys=re.compile(
+    keys=LatePattern(
         r"(?:phones?|telephones?|tel|fax|telefax|whatsapp|handynummer|telefon|telefonnummer|telefono|teléfono"
         r"|celular|(?:phone|mobile|cell|contact|fax|telephone)"
         r" ?(?:numbers?|no|num|nr))", re.IGNORECASE),

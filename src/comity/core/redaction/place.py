@@ -19,6 +19,7 @@ from comity.core.redaction.shapes import (
     NOT_AFTER_DIGIT,
     WALL,
     Context,
+    LatePattern,
     in_hint,
     words,
 )
@@ -186,7 +187,7 @@ def _accept_postal(value: str) -> int:
 
 
 _STREET_KEYS = r"street|straße|strasse|stra(?:ß|ss)e und hausnummer|rue|calle|indirizzo|ulica|ulice|улица|straat|gata|gade"
-_KEYED = re.compile(
+_KEYED = LatePattern(
     r"(?:\A|(?<=[:=：]))[ \t]{0,2}[\"'“]?(?P<value>(?=[^\n;|<>\"{}@=]{0,60}[0-9])[^\W_][^\n;|<>\"{}@=:\0]{6,100}?)"
     r"(?=[ \t]{0,4}(?:[\n;|<>\"}\0]|\.(?:\s|$)|$))"
 )
@@ -197,7 +198,7 @@ PLACE: tuple[PatternDetector, ...] = (
         type="ADDRESS",
         category=Category.ADDRESS,
         priority=60,
-        pattern=re.compile(
+        pattern=LatePattern(
             rf"{BEFORE}[1-9][0-9]{{0,4}}(?:-[0-9]{{1,4}})?[A-Za-z]?,?[ ]{_DIRECTION}(?:{_STREET_WORD}[ ]){{1,4}}"
             rf"(?:(?:{_PLAIN_SUFFIX})(?![A-Za-z0-9'’-]){_NO_NOUN}"
             rf"|(?:{_AMBIGUOUS_SUFFIX})(?=\.?(?:,|\n|$|[ ](?:Apt|Suite|Unit|#))))"
@@ -222,7 +223,7 @@ PLACE: tuple[PatternDetector, ...] = (
         need=Need.CONTEXT,
         context=words(rf"(?:{ADDRESS})[ \"']{{0,2}}[:=：][ \t]{{0,2}}$"),
         reach=4,
-        not_near=re.compile(
+        not_near=LatePattern(
             r"(?:ip(?:v[46])?|e-?mail|mail|mac|web|memory|url|bus|host|network|base|start|end|return|wallet|hardware|server)"
             r"[ _-]?address"
             r"[^A-Za-z]{0,6}$",
@@ -247,7 +248,7 @@ PLACE: tuple[PatternDetector, ...] = (
         type="ADDRESS",
         category=Category.ADDRESS,
         priority=61,
-        pattern=re.compile(
+        pattern=LatePattern(
             rf"{BEFORE}(?:(?:{_NAME}[ ]){{1,3}}[1-9][0-9]{{0,3}}[a-z]?,[ ](?:[A-Z]{{1,2}}-)?"
             rf"(?:(?!(?:19|20)[0-9]{{2}}[ ])[0-9]{{4,5}}|[0-9]{{4}}[ ][A-Z]{{2}}|[0-9]{{2}}-[0-9]{{3}}|[0-9]{{3}}[ ][0-9]{{2}})"
             rf"[ ]{_NAME}|[1-9][0-9]{{0,4}}[ ]{_NAME}(?:[ ]{_NAME}){{0,3}},[ ]{_NAME}(?:[ ]{_NAME}){{0,2}},?[ ](?:{_STATES})"
@@ -265,7 +266,7 @@ PLACE: tuple[PatternDetector, ...] = (
         type="ADDRESS",
         category=Category.ADDRESS,
         priority=61,
-        pattern=re.compile(
+        pattern=LatePattern(
             rf"{BEFORE}[1-9][0-9]{{0,4}}[a-z]?,?[ ](?:[{LETTER}0-9'’.-]{{1,14}}[ ]){{1,3}}"
             rf"{_SUFFIX}(?![A-Za-z0-9'’-]){_QUARTER}{_UNIT}",
             re.IGNORECASE,
@@ -284,7 +285,7 @@ PLACE: tuple[PatternDetector, ...] = (
         type="ADDRESS",
         category=Category.ADDRESS,
         priority=60,
-        pattern=re.compile(
+        pattern=LatePattern(
             rf"{BEFORE}(?:[1-9][0-9]{{0,3}}(?:[ ]?(?:bis|ter))?,?[ ](?i:{_ROMANCE})[ ]{_PARTICLE}{{0,3}}"
             rf"[A-Z\u00c0-\u00de][{LETTER}'’-]{{1,24}}(?:[ ][A-Z\u00c0-\u00de][{LETTER}'’-]{{1,24}}){{0,2}}{_CITY}"
             rf"|[A-Z\u00c0-\u00de][{LETTER}.-]{{1,30}}{_GERMANIC}[ ][1-9][0-9]{{0,3}}[ ]?[a-z]?(?![0-9A-Za-z]){_CITY}"
@@ -330,7 +331,7 @@ PLACE: tuple[PatternDetector, ...] = (
         type="ADDRESS",
         category=Category.ADDRESS,
         priority=60,
-        pattern=re.compile(
+        pattern=LatePattern(
             r"(?:[\u4e00-\u9fff]{1,6}[省市都道府県縣县州区區]){1,3}[\u4e00-\u9fff\u3040-\u30ff]{1,10}[0-9]{1,4}"
             r"(?:[号號番](?:[0-9]{1,4}[室号號])?|丁目[0-9]{1,3}(?:-[0-9]{1,3}){0,2}|-[0-9]{1,4}(?:-[0-9]{1,4})?)(?![0-9])"
             r"|(?:[\uac00-\ud7af]{2,6}(?:시|도)[ ]?)?(?:[\uac00-\ud7af]{1,5}[시군구][ ]){1,2}"
@@ -343,7 +344,7 @@ PLACE: tuple[PatternDetector, ...] = (
         type="ADDRESS",
         category=Category.ADDRESS,
         priority=61,
-        pattern=re.compile(
+        pattern=LatePattern(
             rf"(?<![A-Za-z0-9_-])(?:(?:[A-Z]{{1,2}}-)?(?:[0-9]{{4,5}}(?:-[0-9]{{3,4}})?|[0-9]{{2}}-[0-9]{{3}}"
             rf"|[0-9]{{3}}[ ][0-9]{{2}})"
             rf"(?:[ ](?!Euros?\b|EUR|USD|Units?\b|Items?\b)[A-Z\u00c0-\u017d][{LETTER}-]{{1,24}})"
@@ -361,7 +362,7 @@ PLACE: tuple[PatternDetector, ...] = (
         type="POSTAL_CODE",
         category=Category.ADDRESS,
         priority=62,
-        pattern=re.compile(rf"{BEFORE}{_CA_FIRST}[0-9]{_CA_OTHER}[ \u00a0-][0-9]{_CA_OTHER}[0-9]{AFTER}"),
+        pattern=LatePattern(rf"{BEFORE}{_CA_FIRST}[0-9]{_CA_OTHER}[ \u00a0-][0-9]{_CA_OTHER}[0-9]{AFTER}"),
         hint=rf"{HINT_BEFORE_WORD}[A-Z][0-9][A-Z][ \u00a0\-][0-9][A-Z][0-9]{HINT_AFTER}",
         need=Need.NO_FOREIGN_LABEL,
         context=words(_POSTAL_WORDS),
@@ -371,7 +372,7 @@ PLACE: tuple[PatternDetector, ...] = (
         type="POSTAL_CODE",
         category=Category.ADDRESS,
         priority=62,
-        pattern=re.compile(rf"{BEFORE}{_UK_OUTWARD}[ \u00a0]{_UK_INWARD}{AFTER}"),
+        pattern=LatePattern(rf"{BEFORE}{_UK_OUTWARD}[ \u00a0]{_UK_INWARD}{AFTER}"),
         hint=rf"{HINT_BEFORE_WORD}[A-Z]{{1,2}}[0-9][0-9A-Z]?[ \u00a0][0-9][A-Z]{{2}}{HINT_AFTER}",
         accept=_accept_uk,
         need=Need.NO_FOREIGN_LABEL,
@@ -382,7 +383,7 @@ PLACE: tuple[PatternDetector, ...] = (
         type="POSTAL_CODE",
         category=Category.ADDRESS,
         priority=63,
-        pattern=re.compile(
+        pattern=LatePattern(
             rf"{BEFORE}(?:{_CA_FIRST}[0-9]{_CA_OTHER}[ -]?[0-9]{_CA_OTHER}[0-9]|{_UK_OUTWARD}[ ]?{_UK_INWARD}){AFTER}",
             re.IGNORECASE,
         ),
@@ -398,7 +399,7 @@ PLACE: tuple[PatternDetector, ...] = (
         type="POSTAL_CODE",
         category=Category.ADDRESS,
         priority=64,
-        pattern=re.compile(
+        pattern=LatePattern(
             rf"{BEFORE}(?:[0-9]{{4}}[ ]?[A-Z]{{2}}|[0-9]{{5}}-[0-9]{{3}}|[0-9]{{4}}-[0-9]{{3}}|[0-9]{{3}}-[0-9]{{4}}"
             rf"|[0-9]{{2}}-[0-9]{{3}}"
             rf"|[0-9]{{3}}[ ][0-9]{{2}}|[0-9]{{6}}|[0-9]{{4}}){AFTER_DIGIT}"
@@ -416,7 +417,7 @@ PLACE: tuple[PatternDetector, ...] = (
         type="POSTAL_CODE",
         category=Category.ADDRESS,
         priority=64,
-        pattern=re.compile(
+        pattern=LatePattern(
             rf"{BEFORE}[0-9]{{5}}(?:-[0-9]{{4}})?{AFTER_DIGIT}(?![ ](?!and|or|please|is|in|for|to|was|usa|with"
             rf"|[a-z_]{{1,20}}[=:])[a-z]{{3}})"
         ),

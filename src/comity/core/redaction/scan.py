@@ -76,7 +76,9 @@ class Scanner:
         self._groups: list[tuple[_Test, list[_Group]]] = []  # made on first use
 
     def prepare(self) -> None:
-        """Build the tests that are otherwise built on first use: some fifty milliseconds that a running loop cannot spare."""
+        """Build the tests and patterns that are otherwise built on first use, for which a running loop has no time."""
+        for detector in self._columned:
+            detector.prepare()
         if self._hint and self._test is None:
             self._test = compile_test(self._hint)
         if not self._groups:

@@ -7,7 +7,7 @@ import re
 from comity.core.redaction.detector import Category, Need, PatternDetector
 from comity.core.redaction.joints import JOINT, SIGNED
 from comity.core.redaction.labels import SIGN_IN
-from comity.core.redaction.shapes import BEFORE, HINT_BEFORE_WORD, HINT_GAP, LONG_CHARS_MAX, WALL, Context, in_hint
+from comity.core.redaction.shapes import BEFORE, HINT_BEFORE_WORD, HINT_GAP, LONG_CHARS_MAX, WALL, Context, LatePattern, in_hint
 
 # Prefixes that services give their keys; each is followed by many random characters.
 _KEY = (
@@ -74,7 +74,7 @@ _NOT_A_SECRET = frozenset(
 
 
 _FIRST_PART = re.compile(r"[|,:;/(]")  # "password: required|min:12" is a rule of a form
-_SENTENCE = re.compile("[\u2e80-\u9fff\uac00-\ud7af\uff00-\uffef]")  # scripts whose words have no spaces between
+_SENTENCE = LatePattern("[\u2e80-\u9fff\uac00-\ud7af\uff00-\uffef]")  # scripts whose words have no spaces between
 
 
 def _accept_password(value: str) -> int:
@@ -88,7 +88,7 @@ def _accept_password(value: str) -> int:
 def _accept_spoken(value: str) -> int:
     """After "is" only a value that no word is: with a digit or a sign in it."""
     length = _accept_password(value)
-    length = min(length, len(_SENTENCE.split(value, maxsplit=1)[0]))  # a sentence may follow without a space
+    length = min(length, len(_SENTENCE.compiled.split(value, maxsplit=1)[0]))  # a sentence may follow without a space
     return length if length >= 6 and re.search(r"[0-9!@#$%^&*_+=]", value[:length]) else 0
 
 
@@ -135,7 +135,7 @@ SECRETS: tuple[PatternDetector, ...] = (
         type="CREDENTIAL",
         category=Category.SECRET,
         priority=9,
-        pattern=re.compile(
+        pattern=LatePattern(
             r"(?<![A-Za-z])(?:password|pwd|accountkey|sharedaccesskey|user ?id|uid)=(?P<value>[^\s;\"'<>]{4,128})(?=;)",
             re.IGNORECASE,
         ),
@@ -148,7 +148,7 @@ SECRETS: tuple[PatternDetector, ...] = (
         type="PASSWORD",
         category=Category.SECRET,
         priority=9,
-        pattern=re.compile(
+        pattern=LatePattern(
             r"(?<![^\s])(?:-u|--user|--proxy-user)[ =][\"']?[A-Za-z0-9._@-]{1,64}:(?P<value>[^\s\"'$<]{3,64})(?![^\s\"'])"
         ),
         shape_chars_max=LONG_CHARS_MAX,
@@ -160,7 +160,7 @@ SECRETS: tuple[PatternDetector, ...] = (
         type="API_KEY",
         category=Category.SECRET,
         priority=6,
-        pattern=re.compile(rf"{BEFORE}(?:{_KEY})(?![A-Za-z0-9_])"),
+        pattern=LatePattern(rf"{BEFORE}(?:{_KEY})(?![A-Za-z0-9_])"),
         shape_chars_max=LONG_CHARS_MAX,
         hint=rf"{HINT_BEFORE_WORD}(?:{_KEY_HINT})|[0-9]{{8,10}}:AA",
     ),
@@ -169,7 +169,7 @@ SECRETS: tuple[PatternDetector, ...] = (
         type="API_KEY",
         category=Category.SECRET,
         priority=13,
-        pattern=re.compile(r"(?<![A-Za-z0-9_/+.~-])[A-Za-z0-9_/+.~-]{12,128}={0,2}(?![A-Za-z0-9_/+=~-])"),
+        pattern=LatePattern(r"(?<![A-Za-z0-9_/+.~-])[A-Za-z0-9_/+.~-]{12,128}={0,2}(?![A-Za-z0-9_/+=~-])"),
         shape_chars_max=LONG_CHARS_MAX,
         hint=rf"(?i:{_KEY_LABELS.replace('bearer', 'secret')})(?s:.{{0,48}})[A-Za-z0-9_/+.\-]{{12}}",
         accept=_accept_secret,
@@ -182,7 +182,7 @@ SECRETS: tuple[PatternDetector, ...] = (
         type="ACCESS_TOKEN",
         category=Category.SECRET,
         priority=5,
-        pattern=re.compile(
+        pattern=LatePattern(
             r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,120}\.[A-Za-z0-9_-]{8,128}(?:[A-Za-z0-9_-]{0,24})(?:\.[A-Za-z0-9_-]{0,90})?"
         ),
         shape_chars_max=384,
@@ -193,7 +193,7 @@ SECRETS: tuple[PatternDetector, ...] = (
         type="ACCESS_TOKEN",
         category=Category.SECRET,
         priority=7,
-        pattern=re.compile(
+        pattern=LatePattern(
             r"(?<![A-Za-z])(?:bearer|basic)[ |]{1,3}"
             r"(?P<value>[A-Za-z0-9._~+/-]{12,128}[A-Za-z0-9._~+/-]{0,128}={0,2})(?![A-Za-z0-9_])",
             re.IGNORECASE,
@@ -207,7 +207,7 @@ SECRETS: tuple[PatternDetector, ...] = (
         type="ACCESS_TOKEN",
         category=Category.SECRET,
         priority=8,
-        pattern=re.compile(
+        pattern=LatePattern(
             r"(?<![A-Za-z])(?:bearer|basic|token|apikey)[ ]{1,3}"
             r"(?P<value>[A-Za-z0-9._~+/=:-]{12,128}[A-Za-z0-9._~+/=:-]{0,128})"
             r"(?![A-Za-z0-9_])",
@@ -225,7 +225,7 @@ SECRETS: tuple[PatternDetector, ...] = (
         type="PRIVATE_KEY",
         category=Category.SECRET,
         priority=4,
-        pattern=re.compile(r"(?:(?<![A-Za-z0-9+/])|(?<=\\n))[A-Za-z0-9+/]{8,76}={0,2}(?![A-Za-z0-9+/=])"),
+        pattern=LatePattern(r"(?:(?<![A-Za-z0-9+/])|(?<=\\n))[A-Za-z0-9+/]{8,76}={0,2}(?![A-Za-z0-9+/=])"),
         hint=rf"PRIVATE KEY(?: BLOCK)?-----{HINT_GAP}[A-Za-z0-9+/]{{16}}",
         need=Need.CONTEXT,
         context=Context(PRIVATE_KEY_LABEL),
@@ -236,7 +236,7 @@ SECRETS: tuple[PatternDetector, ...] = (
         type="PASSWORD",
         category=Category.SECRET,
         priority=14,
-        pattern=re.compile(
+        pattern=LatePattern(
             rf"{_BORDER}(?={_FIRST})(?:{_LABELS}){SIGNED}"
             rf"(?P<value>[^\s\"'`“”<>\[\]{{}}()\\]{{4,64}})(?![^\s\"'`“”<>{{}})\]\\])",
             re.IGNORECASE,
@@ -250,7 +250,7 @@ SECRETS: tuple[PatternDetector, ...] = (
         type="PASSWORD",
         category=Category.SECRET,
         priority=15,
-        pattern=re.compile(
+        pattern=LatePattern(
             rf"{_BORDER}(?={_FIRST})(?:{_LABELS}){_OWNER}(?:{JOINT}|(?:['’]s)?[ ]|是|は)"
             rf"(?:(?:is|ist|lautet:?|est|es|è|é|to|jest|är|er|on|je|this|now)[ ])?"
             rf"[\"'`“(\[「『]?(?P<value>[^\s\"'`“”<>\[\]{{}}()「」『』]{{6,64}})",
@@ -265,7 +265,7 @@ SECRETS: tuple[PatternDetector, ...] = (
         type="PASSWORD",
         category=Category.SECRET,
         priority=15,
-        pattern=re.compile(r"(?<![A-Za-z0-9_.,])[0-9]{4,8}(?![0-9A-Za-z_]|[.,-][0-9])"),
+        pattern=LatePattern(r"(?<![A-Za-z0-9_.,])[0-9]{4,8}(?![0-9A-Za-z_]|[.,-][0-9])"),
         hint=rf"(?:PIN|[Pp]in(?:[ -]?[Cc]ode)?)(?-u:\b){HINT_GAP}[0-9]{{4}}",
         need=Need.CONTEXT,
         is_number=True,
@@ -277,7 +277,7 @@ SECRETS: tuple[PatternDetector, ...] = (
         type="PASSWORD",
         category=Category.SECRET,
         priority=15,
-        pattern=re.compile(r"(?<=PIN )[0-9]{4,6}(?=[.,;)]? {0,3}\Z|[.,;)]\s)"),
+        pattern=LatePattern(r"(?<=PIN )[0-9]{4,6}(?=[.,;)]? {0,3}\Z|[.,;)]\s)"),
         hint=r"PIN [0-9]{4}",
     ),
     PatternDetector(
@@ -285,7 +285,7 @@ SECRETS: tuple[PatternDetector, ...] = (
         type="PASSWORD",
         category=Category.SECRET,
         priority=15,
-        pattern=re.compile(r"(?<![A-Za-z0-9_.,])(?:[0-9]{3}[ -][0-9]{3}|[0-9]{4,8})(?![0-9A-Za-z_]|[.,-][0-9])"),
+        pattern=LatePattern(r"(?<![A-Za-z0-9_.,])(?:[0-9]{3}[ -][0-9]{3}|[0-9]{4,8})(?![0-9A-Za-z_]|[.,-][0-9])"),
         hint=rf"(?:(?i:{_CODE_LABELS})|OTP|otp|TAN){HINT_GAP}[0-9]{{3}}",
         need=Need.CONTEXT,
         is_number=True,
@@ -297,7 +297,7 @@ SECRETS: tuple[PatternDetector, ...] = (
         type="PASSWORD",
         category=Category.SECRET,
         priority=15,
-        pattern=re.compile(
+        pattern=LatePattern(
             rf"(?:(?:recovery|seed|mnemonic|backup|secret)[ ]phrase|seed[ ]words)(?:{JOINT}|[ ](?:is[ ])?)"
             r"(?P<value>(?:[a-z]{3,8}[ ,\n]{1,2}){11,23}[a-z]{3,8})(?![a-z])",
             re.IGNORECASE,
@@ -310,7 +310,7 @@ SECRETS: tuple[PatternDetector, ...] = (
         type="ACCESS_TOKEN",
         category=Category.SECRET,
         priority=8,
-        pattern=re.compile(
+        pattern=LatePattern(
             rf"(?<![A-Za-z])(?:{_COOKIES})=(?P<value>[A-Za-z0-9%_.~+/-]{{16,128}}={{0,2}})(?![A-Za-z0-9_])", re.IGNORECASE
         ),
         shape_chars_max=LONG_CHARS_MAX,
@@ -322,7 +322,7 @@ SECRETS: tuple[PatternDetector, ...] = (
         type="PASSWORD",
         category=Category.SECRET,
         priority=9,
-        pattern=re.compile(
+        pattern=LatePattern(
             r"(?<![a-z])(?:(?:mysql|mysqldump|mariadb|mysqladmin)[ ](?:[^\n|;]{0,80}[ ])?-p|sshpass[ ]-p[ ]?)[\"']?"
             r"(?P<value>[^\s\"'$<-][^\s\"'<]{3,63})"
         ),
@@ -335,7 +335,7 @@ SECRETS: tuple[PatternDetector, ...] = (
         type="PASSWORD",
         category=Category.SECRET,
         priority=15,
-        pattern=re.compile(
+        pattern=LatePattern(
             rf"{_BORDER}(?-i:pass|Pass|PASS|pw|PW)(?:{JOINT}|[ ](?:is[ ])?)"
             rf"(?P<value>[^\s\"'`“”<>()\[\]{{}},;\\]{{6,32}})(?![^\s\"'`“”<>)\],;{{}}\\])",
             re.IGNORECASE,
@@ -349,7 +349,7 @@ SECRETS: tuple[PatternDetector, ...] = (
         type="PASSWORD",
         category=Category.SECRET,
         priority=16,
-        pattern=re.compile(r"\A[^\s\[\]]{4,128}\Z"),
+        pattern=LatePattern(r"\A[^\s\[\]]{4,128}\Z"),
         shape_chars_max=LONG_CHARS_MAX,
         hint=rf"(?i:{_LABELS})",
         accept=_accept_password,
@@ -362,7 +362,7 @@ SECRETS: tuple[PatternDetector, ...] = (
         type="PASSWORD",
         category=Category.SECRET,
         priority=16,
-        pattern=re.compile(r"\A[^\s\[\]]{6,64}\Z"),
+        pattern=LatePattern(r"\A[^\s\[\]]{6,64}\Z"),
         hint=r"(?i:pass|pw)(?-u:\b)",
         accept=_accept_weak,
         need=Need.CONTEXT,
