@@ -1,8 +1,8 @@
 """Every error code, on one screen, and the exception tree that carries them.
 
 Errors are grouped by who must act. A refusal or failure between agents travels as a value (`Reply.error`); the exception
-classes exist for code that calls `Reply.unwrap()` or raises from inside a capability. Nobody matches on message text: codes
-are stable, messages are not.
+classes exist for code that calls `Reply.unwrap()` or raises from inside a capability. Match on codes, never on message
+text: codes are stable, messages are not.
 
     ComityError
       CallerError        change the request

@@ -90,7 +90,7 @@ def key_file(store: Path) -> Path | None:
 def key_for(store: Path | None, *, may_make: bool = True) -> bytes:
     """Return the key: from COMITY_VAULT_KEY (base64), else from the file beside the store.
 
-    A file that others than its owner may read or write is refused. One that is not there is made; where it may not be, since
+    A file that others than its owner may read or write is refused. A missing file is made; where it may not be, since
     something was encrypted under it, `UnavailableError` says so.
     """
     if given := os.environ.get("COMITY_VAULT_KEY"):

@@ -248,10 +248,10 @@ class Node(Outsiders):
         """Call an agent for a user and wait for the reply.
 
         target, capability, inputs: as of `Context.call`; a function, or what `bind` makes of one, in place of the first two.
-        user_id, tenant_id: who asks.
+        user_id, tenant_id: the user on whose behalf the call runs, and the user's tenant.
         session_id: the session it belongs to; without one it has a session of its own. `parent_session_id` is the one above it.
         request_id: asked again under the same id, nothing runs twice.
-        objective, message, context, history: what the callee is told; see `Context.call`.
+        objective, message, context, history: what the callee reads beside its inputs; see `Context.call`.
         timeout_ms, priority, limits, tools: narrow what the node allows.
         correlation_id: that of the workflow the call is part of.
         traceparent, tracestate: the W3C headers the call came with, a list where there were several; what cannot be read begins

@@ -1,4 +1,4 @@
-"""The server as one ASGI application: the guard first, then who asks, then the door.
+"""The server as one ASGI application: the guard first, then authentication, then the door.
 
     guard → authenticate → rate → the call route, or the table of routes, or further doors
 

@@ -22,7 +22,7 @@ class ApprovalsQuery(Struct, frozen=True):
 
 
 class ApprovalView(Struct, frozen=True, kw_only=True):
-    """A question: who asks for whom, what would be done, and how it was answered. `ended`: no call waits for it."""
+    """A question: which agent asks for which user, what it would do, the answer. `ended`: no call waits for it."""
 
     id: str
     state: str
@@ -51,7 +51,7 @@ class Approvals(Struct, frozen=True):
 
 
 class DecideBody(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Why a person answers so; the agent that asked is told why it was denied."""
+    """Why a person answers so; the agent that asked reads why it was denied."""
 
     reason: Annotated[str, Meta(max_length=REASON_CHARS_MAX)] = ""
 

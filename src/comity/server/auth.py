@@ -27,7 +27,7 @@ class Operator(Principal, frozen=True):
 
 
 OPERATOR: Final = Operator(Kind.USER, "operator", "operator", "default", frozenset(Right), token_id="server")  # noqa: S106  a name
-# Who asks where no token is needed.
+# The identity of a request where no token is needed.
 STRANGER: Final = Principal(Kind.USER, "", "", "")
 
 

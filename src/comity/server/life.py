@@ -1,4 +1,4 @@
-"""Whether the server lives and is ready, what it counts, who asks, and its own description."""
+"""Whether the server lives and is ready, what it counts, the caller's identity, and its own description."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ BUCKETS_MAX: Final = 10_000
 
 
 class Rates:
-    """The buckets. One that has been full for long is forgotten."""
+    """The buckets. A bucket that has been full for long is forgotten."""
 
     __slots__ = ("_burst", "_left", "_per_s")
 

@@ -12,7 +12,7 @@ from comity.server.web import Scope
 PREFIXES: Final = ("IDENTITY_", "RIGHTS_")
 ROWS_PER_S: Final = 20
 ROWS_BURST: Final = 200
-NOBODY: Final = "(unknown)"
+UNKNOWN_USER: Final = "(unknown)"
 DOOR: Final = "(http)"
 
 
@@ -28,7 +28,7 @@ class Refusals:
         self._untold = 0  # since the last row
 
     def note(self, scope: Scope, error: ComityError, now_ms: int) -> None:
-        """Write the refusal of a request into the audit, if it is about who asks or what they may do."""
+        """Write the refusal of a request into the audit, if it is about the caller's identity or rights."""
         if not error.code.startswith(PREFIXES) or "is_audited" in error.facts:
             return
         if error.code == "IDENTITY_REQUIRED" and not scope["comity.heads"].authorization:
@@ -44,7 +44,12 @@ class Refusals:
         what = f"{scope['method']}:{scope.get('comity.route', '(unknown)')}"  # of routes alone: a path may hold anything
         try:
             self._node.record_refusal(
-                error.code, message, user_id=user_id or NOBODY, tenant_id=tenant_id or "default", target=DOOR, capability=what
+                error.code,
+                message,
+                user_id=user_id or UNKNOWN_USER,
+                tenant_id=tenant_id or "default",
+                target=DOOR,
+                capability=what,
             )
         except (UnavailableError, RuntimeError):  # the node is closing
             return

@@ -24,7 +24,7 @@ OPEN_PATHS: Final = frozenset({"/", "/healthz", "/readyz", "/v1/session", "/open
 
 
 class Ask:
-    """One request as a handler sees it: who asks, and the parts of it, read and checked."""
+    """One request as a handler sees it: the caller's identity, and the parts of the request, read and checked."""
 
     __slots__ = ("body", "heads", "params", "principal", "query", "scope", "send", "state")
 

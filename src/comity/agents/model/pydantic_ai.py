@@ -1,6 +1,6 @@
 """The `Model` port on top of pydantic-ai's direct interface: our prompt in its words, its answer and its errors in ours.
 
-Its agents, retries and loops are not used: who asks here knows the deadline and counts the tokens.
+Its agents, retries and loops are not used: the model agent knows the deadline and counts the tokens.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         one = verbs.add_parser(verb, help=what, description=what)
         one.add_argument("approval_id", metavar="APPROVAL_ID")
         one.add_argument("--by", metavar="NAME", default=None, help="who answers (you)")
-        one.add_argument("--reason", metavar="TEXT", default="", help="why; the agent that asked is told why it was denied")
+        one.add_argument("--reason", metavar="TEXT", default="", help="why; the agent that asked reads the reason")
 
 
 def run(args: argparse.Namespace, out: Output) -> Exit:

@@ -70,7 +70,7 @@ async def _perform(args: argparse.Namespace, out: Output) -> Acts:
         loop = await stage.call("CST", "CST_OPINION", {"question": "Should we enter?"})
         stage.say(
             "\nThe second call to CST was refused before anything was sent: CST was already waiting for ANL. ANL read why and"
-            " answered with what it had, so nobody waits and nothing loops."
+            " answered with what it had, so no call waits for ever and nothing loops."
         )
 
         stage.say("\nWhat if something an agent depends on is down?\n", style="bold")

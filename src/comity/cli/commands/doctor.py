@@ -33,7 +33,7 @@ _FSYNC_TRIES: Final = 5
 _PACKAGES: Final = ("msgspec", "pydantic", "pydantic-core", "jsonschema-rs", "PyYAML", "rich")
 _NAMED_MAX: Final = 5
 GUIDANCE_FOLDER: Final = ".comity"  # as `engines.files.guidance` has it, which takes long to load
-# So many of the newest audit rows are checked; `comity audit verify` checks them all.
+# How many of the newest audit rows are checked; `comity audit verify` checks them all.
 CHECKED_ROWS: Final = 10_000
 _FULL: Final = 2  # what `PRAGMA synchronous` says for FULL
 

@@ -1,4 +1,4 @@
-"""How words on the command line are read, for argparse: what cannot be meant is told at once."""
+"""How words on the command line are read, for argparse: an unusable value is refused at once."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ async function accept(one, reload) {
 async function end(one, how, reload) {
   const held = leases.get(one.id);
   const ask = {
-    complete: { title: 'Complete it', consequence: 'The result goes to whoever handed it off. JSON is sent as data, anything else as text.', action: 'Complete', danger: false, field: 'Result', fieldRequired: true },
+    complete: { title: 'Complete it', consequence: 'The result goes to the sender of the handoff. JSON is sent as data, anything else as text.', action: 'Complete', danger: false, field: 'Result', fieldRequired: true },
     fail: { title: 'It cannot be done', consequence: 'It ends without a result, for the reason that you give.', action: 'Fail', field: 'Reason', fieldRequired: true },
     release: { title: 'Give it back?', consequence: 'The next receiver gets it.', action: 'Give back', danger: false },
   }[how];

@@ -1,4 +1,4 @@
-"""Who waits for whom: would this call close a loop of agents that wait for each other for ever?
+"""The wait-for graph: would this call close a loop of agents that wait for each other for ever?
 
 A call is stuck if something it waits for is stuck; a call that waits for a seat is stuck if every call that holds a seat there
 is stuck. A chain check alone does not see this, because two roots have two chains. Nothing is kept up to date for it: the graph

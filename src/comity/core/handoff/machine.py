@@ -476,7 +476,7 @@ def _move(
             return Outcome(handoff, Refused("HANDOFF_STATE_CONFLICT", f"{handoff.id} is {state}; it cannot {event}"))
         state = following or state
     if last is None and state not in {State.IN_PROGRESS, State.INPUT_REQUIRED}:
-        return Outcome(handoff, Refused("HANDOFF_STATE_CONFLICT", f"{handoff.id} is {state}; nobody works on it"))
+        return Outcome(handoff, Refused("HANDOFF_STATE_CONFLICT", f"{handoff.id} is {state}; no receiver works on it"))
     if reply is not None:
         request = handoff.request
         reply = replace(

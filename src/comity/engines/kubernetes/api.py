@@ -31,7 +31,7 @@ RESPONSE_BYTES_MAX: Final = 8 * 1024 * 1024
 
 
 class Cluster(Struct, frozen=True, kw_only=True):
-    """Where an API server is and who asks. Tokens in files are read for every request, for they are renewed."""
+    """Where an API server is, and the credentials for it. Tokens in files are read for every request, for they are renewed."""
 
     server: str
     namespace: str = "default"
@@ -43,7 +43,7 @@ class Cluster(Struct, frozen=True, kw_only=True):
     key: str = ""
 
     def authorization(self) -> dict[str, str]:
-        """Return the header that says who asks."""
+        """Return the authorization header."""
         token = Path(self.token_file).read_text(encoding="utf-8").strip() if self.token_file else self.token
         return {"Authorization": f"Bearer {token}"} if token else {}
 

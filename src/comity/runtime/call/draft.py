@@ -60,7 +60,7 @@ class Draft(Struct, frozen=True, gc=False):
 
 
 class Identity(Struct, frozen=True, gc=False):
-    """Who asks: bound at the root, inherited below."""
+    """The user, tenant and session of a call: bound at the root, inherited below."""
 
     user_id: Any
     tenant_id: Any
@@ -307,7 +307,7 @@ def _problems_of(draft: Draft) -> tuple[tuple[Problem, ...], str]:
 
 
 def identity_problems(identity: Identity) -> tuple[Problem, ...]:
-    """Return what is wrong with who asks."""
+    """Return what is wrong with the ids of user, tenant and session."""
     return tuple(
         Problem(name, _NAME_RULE)
         for name, value, may_miss in (
@@ -327,7 +327,7 @@ def check_names(**names: Any) -> None:
 
 
 def named(identity: Identity) -> Identity:
-    """Return who asks as it may be recorded, whatever it is."""
+    """Return an identity as it may be recorded, also where its ids are unsound."""
     session_id = None if identity.session_id is None else recordable(identity.session_id)  # none named is none named
     return Identity(recordable(identity.user_id), recordable(identity.tenant_id), session_id)
 

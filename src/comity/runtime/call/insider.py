@@ -94,7 +94,7 @@ class Insider(Context, eq=False, gc=False):
         return self._path.registry.reachable(call.agent, {call.agent.id, *request.chain}, limit)
 
     def known(self) -> Known:
-        """Return what a model is told before its task: of the session as far as this call may see it, and of the user."""
+        """Return what a prompt says before the task: of the session as far as this call may see it, and of the user."""
         from comity.core.model.task_prompt import NOTHING  # noqa: PLC0415
         from comity.core.session.memory import offered  # noqa: PLC0415  only agents with a model need it
 

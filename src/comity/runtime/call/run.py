@@ -308,7 +308,7 @@ def _own(reply: Reply, data: Any, call: Call) -> Reply:
 
 
 def _message(error: Error, *, is_told: bool) -> str:
-    """Return what the user is told: an error that an agent raised on purpose says so itself, an exception never does."""
+    """Return the message for the user: the text of an error that an agent raised on purpose, never the text of an exception."""
     return spoken(error, error.message) if is_told else spoken_of_code(error)
 
 

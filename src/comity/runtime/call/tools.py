@@ -195,7 +195,7 @@ class Toolbox:
         if known is not None and known.settled_at is not None and known.reply is not None:
             return known.reply.unwrap()
         if known is not None and known.node_id != PAUSED_AT and not tool.idempotent:
-            message = f"{name} was begun as {request.request_id} before its node stopped; nobody knows whether it happened"
+            message = f"{name} was begun as {request.request_id} before its node stopped; whether it happened is unknown"
             raise RefusedError(message, code="TOOL_OUTCOME_UNKNOWN")
         if tool.risk == Risk.HIGH:
             self._check_approval(call, tool, request)

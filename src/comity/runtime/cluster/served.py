@@ -20,7 +20,7 @@ class Served:
         self.task: asyncio.Future[None] | None = None  # done once it is answered
 
     def note(self, asker: str, caller: Fence | None) -> None:
-        """Note who asks and under which token; the last one is who is most likely to wait."""
+        """Note the asking node and its token; the last one is most likely to wait."""
         self.askers.pop(asker, None)
         self.askers[asker] = _token(caller)
         if _token(caller) > _token(self.caller):

@@ -106,7 +106,7 @@ class SessionView:
         return core.background(self._seen, request.history, tuple(one.partition("/")[0] for one in request.chain))
 
     def known(self) -> Known:
-        """Return what a model that works on this call is told of the session, but for the call's own message."""
+        """Return what the prompt of this call says of its session, without the call's own message."""
         from comity.core.model.task_prompt import Known  # noqa: PLC0415  only agents with a model need it
 
         session, request = self._seen, self._call.request

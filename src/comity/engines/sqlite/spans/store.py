@@ -56,10 +56,10 @@ ESTIMATE_MAX: Final = 2_000
 # A time range with fewer traces than this is read trace by trace instead of scanning the whole table.
 RANGE_TRACES_MAX: Final = 5_000
 RANGE_SPANS_MAX: Final = 50_000
-# So many of the newest traces are tried first, since most searches without an index are full after a few.
+# How many of the newest traces are tried first, since most searches without an index are full after a few.
 PROBED_TRACES: Final = 500
 RESOURCES_CACHED_MAX: Final = 10_000
-# So many spans of the inbox are sorted in at a time.
+# How many spans of the inbox are indexed at a time.
 SORTED_IN_SPANS: Final = 4_096
 _NOWHERE: Final = float("inf")
 
@@ -138,7 +138,7 @@ class SpanStore:
             return self._store(connection, list(spans))
 
     def post(self, origin: Origin, ended: Sequence[Ended], spans: Sequence[Span] = ()) -> None:
-        """Store ended calls and other spans durably in the inbox: quick, and sorted in by the first who asks."""
+        """Store ended calls and other spans durably in the inbox: quick, and indexed by the first query."""
         body = span_inbox.encode(origin, ended, spans)
         with self._writing() as connection:
             connection.execute(span_inbox.PUT, (len(ended) + len(spans), body))
