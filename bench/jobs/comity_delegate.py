@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from comity import Agent, Node
-from comity.core.envelope.envelope import Usage
+from comity.core.envelope.usage import Usage
 from comity.core.model.exchange import Completion, Finish, Prompt, ToolCall
 
 

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from comity.core.agent.tool import Risk, Tool
     from comity.core.call.guardrail import Guardrail
     from comity.core.call.limits import Limits
-    from comity.core.envelope.envelope import Background, Error, Priority, Reply, Request, Status, Usage
+    from comity.core.envelope.envelope import Background, Error, Priority, Reply, Request, Status
+    from comity.core.envelope.usage import Cost, Prices, Usage
     from comity.core.journal.retention import Keep, Retention
     from comity.core.redaction.policy import Policy
     from comity.node.node import Node
@@ -35,6 +36,7 @@ _MODULES = {
     "Bound": "runtime.call.binding",
     "CallHandle": "runtime.call.handle",
     "Context": "runtime.call.context",
+    "Cost": "core.envelope.usage",
     "Error": "core.envelope.envelope",
     "Event": "runtime.call.events",
     "Guardrail": "core.call.guardrail",
@@ -44,6 +46,7 @@ _MODULES = {
     "Limits": "core.call.limits",
     "Node": "node.node",
     "Policy": "core.redaction.policy",
+    "Prices": "core.envelope.usage",
     "Priority": "core.envelope.envelope",
     "Privacy": "runtime.session.privacy",
     "Reply": "core.envelope.envelope",
@@ -55,7 +58,7 @@ _MODULES = {
     "SyncContext": "runtime.call.sync_context",
     "SyncNode": "node.sync",
     "Tool": "core.agent.tool",
-    "Usage": "core.envelope.envelope",
+    "Usage": "core.envelope.usage",
     "bind": "runtime.call.binding",
 }
 
@@ -67,6 +70,7 @@ __all__ = [
     "Bound",
     "CallHandle",
     "Context",
+    "Cost",
     "Error",
     "Event",
     "Guardrail",
@@ -76,6 +80,7 @@ __all__ = [
     "Limits",
     "Node",
     "Policy",
+    "Prices",
     "Priority",
     "Privacy",
     "Reply",

@@ -1,5 +1,7 @@
 """`comity show` draws the tree of a call from the store alone."""
 
+from textwrap import dedent
+
 
 def test_the_whole_tree_is_drawn_with_timing_and_refusals(comity, used):
     ran = comity("show", "job-1")
@@ -30,6 +32,26 @@ def test_any_call_of_the_tree_leads_to_it(comity, used):
     whole = comity("show", "job-1", "--json").document
     for child in whole["calls"][0]["children"]:  # one succeeded, one crashed, one was refused
         assert comity("show", child["request_id"], "--json").document == whole
+
+
+def test_tokens_are_drawn_with_what_they_cost_or_that_it_is_unknown(comity, place):
+    text = """
+        from comity import Agent, Node, Prices, Usage
+        from comity.testing import Answer, ScriptedModel
+        said = [Answer(text="ok", usage=Usage(prompt_tokens=1_500_000))] * 2
+        def free(): return Node([Agent("A", model=ScriptedModel(said, name="a:one"))])
+        def paid(): return Node([Agent("A", model=ScriptedModel(said, name="a:one"))], prices=Prices("EUR", {"a:one": (2, 8)}))
+    """
+    (place / "priced.py").write_text(dedent(text))
+    comity("call", "A", "message", "--message", "hi", "--app", "priced:free", "--request-id", "free")
+    assert "1,500,000 tokens, cost unknown: no price is given" in comity("show", "free").out
+    called = comity(
+        "call", "A", "message", "--message", "hi", "--app", "priced:paid", "--request-id", "paid", "--json"
+    ).document
+    assert called["usage"]["cost"] == {"amount": 3.0, "currency": "EUR"}
+    assert "1,500,000 tokens, 3.00 EUR" in comity("show", "paid").out
+    (root,) = comity("show", "paid", "--json").document["calls"]
+    assert root["cost"] == root["children"][0]["cost"] == {"amount": 3.0, "currency": "EUR"}
 
 
 def test_last_is_the_newest_call(comity, used):

@@ -51,12 +51,16 @@ def test_a_dry_run_names_the_rule_that_would_refuse_and_runs_nothing(page, stage
     assert len(stage.rows()) == before
 
 
-def test_a_request_to_a_model_shows_its_tokens_and_retries(page, stage):
-    root = stage.call("MUSE", "message", message="hello").request_id
+def test_a_request_to_a_model_shows_its_tokens_cost_and_retries(page, stage):
+    reply = stage.call("MUSE", "message", message="hello")
+    root, used = reply.request_id, reply.usage
+    cost = float(f"{(used.prompt_tokens * 2 + used.completion_tokens * 8) / 1_000_000:.3g}")
     stage.flush_spans()
     _go(page, stage, f"#/call/{root}?at={root}%231")
     detail = page.get_by_role("region", name="Selected call")
-    expect(detail).to_contain_text("scripted")
+    expect(detail).to_contain_text("muse")
+    expect(detail).to_contain_text(f"Cost{cost:f}".rstrip("0") + " USD")
+    expect(page.get_by_role("group", name="Limits of the tree")).to_contain_text(f"Cost{cost:f}".rstrip("0") + " USD")
     expect(detail).to_contain_text("Retries")
     expect(detail).to_contain_text("none")
 

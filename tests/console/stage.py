@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from comity import Agent, Context, Limits, Node, Reply, Tool
+from comity import Agent, Context, Limits, Node, Prices, Reply, Tool
 from comity.contextcore.handoffs.manager import AsyncHandoffManager
 from comity.core.access import Role
 from comity.core.call.guardrail import Allow, Guardrail, Redact, Rewrite, Verdict
@@ -64,7 +64,8 @@ muse = Agent(
     "MUSE",
     description="Talks, and asks the leaf",
     model=ScriptedModel(
-        lambda prompt: Answer(text=f"You said: {prompt.messages[-1].text[:40]}, and I agree.", piece_chars=6, piece_delay_ms=5)
+        lambda prompt: Answer(text=f"You said: {prompt.messages[-1].text[:40]}, and I agree.", piece_chars=6, piece_delay_ms=5),
+        name="stage:muse",
     ),
 )
 odd = Agent("ODD", description=f"Says hostile things {HOSTILE}")
@@ -167,6 +168,7 @@ def stage_node(folder: Path, limits: Limits) -> Node:
         guidance=guidance,
         guardrails=[manners],
         telemetry=Telemetry(captures_content=True),
+        prices=Prices("USD", {"stage:muse": (2.0, 8.0)}),
     )
 
 

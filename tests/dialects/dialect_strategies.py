@@ -18,8 +18,8 @@ from comity.core.envelope.envelope import (
     Reply,
     Request,
     Status,
-    Usage,
 )
+from comity.core.envelope.usage import Usage
 from comity.dialects import call_agent, contextcore, delegation, kdap
 from comity.dialects.reading.document import UNSTATED_CONFIDENCE
 from comity.errors import CODES

@@ -7,7 +7,8 @@ from dialect_vectors import document_of
 from msgspec.structs import replace
 
 from comity.core.call.limits import CHAIN_MAX, Limits
-from comity.core.envelope.envelope import Artifact, Background, Error, Reference, Reply, Status, Usage
+from comity.core.envelope.envelope import Artifact, Background, Error, Reference, Reply, Status
+from comity.core.envelope.usage import Usage
 from comity.dialects import delegation
 from comity.errors import CallerError
 

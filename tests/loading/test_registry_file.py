@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comity import Agent, Limits, Node, Retry
+from comity import Agent, Limits, Node, Prices, Retry
 from comity.core.agent import agent as core
 from comity.core.agent.agent import DeclarationError
 from comity.core.agent.breaker import Policy
 from comity.loading import registry_file as manifest
-from comity.loading.registry_file import ManifestError, load_agents, load_app
+from comity.loading.registry_file import ManifestError, load_agents, load_app, load_node
 
 FULL = """
 agents:
@@ -401,3 +401,23 @@ def test_a_name_that_leads_to_no_agents_says_which_part_is_wrong(reference, told
     with pytest.raises(DeclarationError) as caught:
         load_app(reference)
     assert told in str(caught.value)
+
+
+def test_a_registry_file_may_say_what_tokens_cost(tmp_path):
+    path = tmp_path / "r.yaml"
+    path.write_text("prices: {currency: EUR, models: {'a:one': [2.5, 10]}}\nagents: []\n")
+    assert load_node(str(path))._settings.prices == Prices("EUR", {"a:one": (2.5, 10.0)})
+
+
+@pytest.mark.parametrize(
+    ("prices", "path"),
+    [
+        ("5", "prices"),
+        ("{currency: EUR}", "prices.models"),
+        ("{currency: E U, models: {}}", "prices"),
+        ("{currency: EUR, models: {m: [-1, 2]}}", "prices"),
+        ("{currency: EUR, models: {m: 3}}", "prices.models"),
+    ],
+)
+def test_a_wrong_price_in_a_registry_file_is_named(tmp_path, prices, path):
+    assert path in problems(tmp_path, f"prices: {prices}\nagents: []\n")

@@ -8,8 +8,9 @@ import contextlib
 import pytest
 from served import TOKEN, echo_agent, serving
 
-from comity import Agent, Node
+from comity import Agent, Node, Prices, Usage
 from comity.server.connection import PIPELINED_MAX
+from comity.testing import Answer, ScriptedModel
 
 
 async def _raw(url: str, data: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -250,6 +251,23 @@ def test_the_files_of_the_console_are_packed_for_clients_that_can_unpack_them_an
             assert packed.headers["etag"] != plain.headers["etag"]
             known = {"Accept-Encoding": "gzip", "If-None-Match": packed.headers["etag"]}
             assert (await served.client.get("/console/app.css", headers=known)).status_code == 304
+
+    asyncio.run(main())
+
+
+def test_what_a_call_cost_is_in_the_list_the_tree_and_the_metrics():
+    async def main():
+        used = Usage(prompt_tokens=1_000_000, completion_tokens=500_000)
+        agent = Agent("MUSE", model=ScriptedModel([Answer(text="ok", usage=used)], name="a:muse"))
+        async with serving(Node([agent], prices=Prices("USD", {"a:muse": (2.0, 4.0)}))) as served:
+            body = {"target": "MUSE", "capability": "message", "message": "hi", "user_id": "u"}
+            reply = (await served.client.post("/v1/calls", json=body)).json()
+            assert reply["usage"]["cost"] == {"amount": 4.0, "currency": "USD"}
+            listed = (await served.client.get("/v1/calls")).json()["items"][0]
+            tree = (await served.client.get(f"/v1/calls/{reply['request_id']}/tree")).json()["items"]
+            assert [one["cost"]["amount"] for one in (listed, *tree)] == [4.0, 4.0, 4.0]
+            told = (await served.client.get("/metrics")).text.splitlines()
+            assert 'comity_model_cost_total{agent="MUSE",currency="USD"} 4' in told
 
     asyncio.run(main())
 

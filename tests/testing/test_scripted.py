@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from comity.core.envelope.envelope import Usage
+from comity.core.envelope.usage import Usage
 from comity.core.model.exchange import Completion, Fault, Finish, Prompt, User, model_error
 from comity.errors import UnavailableError
 from comity.testing import Answer, ScriptedModel, ScriptError, run_virtual, tool_call

@@ -49,8 +49,8 @@ export function Lines({ series, height = 180 }) {
 }
 
 /** Draw a share used: a meter with its words. */
-export function Meter({ name, used, limit, text, status }) {
+export function Meter({ name, used, limit, text, status, title }) {
   const share = limit ? Math.min(1, used / limit) : 0;
-  return html`<div class="meter"><div class="line"><span class="ink-2 grow">${name}</span><span>${text}</span></div>
+  return html`<div class="meter" title=${title || ''}><div class="line"><span class="ink-2 grow">${name}</span><span>${text}</span></div>
     <div class="meter-bar">${share > 0 && html`<span class=${`s-${status || (share > 0.9 ? 'error' : share > 0.7 ? 'warn' : 'accent')}`} style=${{ width: `${share * 100}%` }}></span>`}</div></div>`;
 }

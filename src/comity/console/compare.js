@@ -3,7 +3,7 @@ import { html, useState } from './vendor.js';
 import { get, segment } from './api.js';
 import { wholeCall } from './asked.js';
 import { Failure, Id, Loading, Status, useLoad } from './ui.js';
-import { duration, number } from './format.js';
+import { duration, money, number } from './format.js';
 
 /** Return the differences of two JSON values as `[{path, a, b}]`, at most `most`. */
 export function differences(a, b, path = '', found = [], most = 500) {
@@ -42,6 +42,7 @@ export function Compare({ id, other, onOther }) {
       <tr><td>Call</td>${[left, right].map((one) => html`<td><${Status} status=${one.call.status} /> <${Id} id=${one.call.request_id} /></td>`)}</tr>
       <tr><td>Took</td>${[left, right].map((one) => html`<td>${duration(one.call.duration_ms)}</td>`)}</tr>
       <tr><td>Tokens</td>${[left, right].map((one) => html`<td>${number(one.call.tokens || 0)}</td>`)}</tr>
+      <tr><td>Cost</td>${[left, right].map((one) => html`<td>${money(one.call.cost, one.call.tokens)}</td>`)}</tr>
       <tr><td>Calls of the tree</td>${[left, right].map((one) => html`<td>${number(one.tree.length)}</td>`)}</tr>
       ${[['Request', 'request'], ['Reply', 'reply']].map(([title, part]) => html`<${Rows} title=${title} list=${differences(cut(left.call[part]), cut(right.call[part]))} />`)}
       <${Rows} title="Tree" list=${differences(shape(left.tree), shape(right.tree))} /></tbody></table>`}</div>`;

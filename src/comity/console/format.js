@@ -80,6 +80,18 @@ export function number(value) {
   return String(Math.round(value * 100) / 100).replace(/\B(?=(\d{3})+(?!\d)(?=[^.]*(\.|$)))/g, ' ');
 }
 
+/** Return what tokens cost: an amount with its currency, "≥" where a part has no price, "unknown" where nothing has one. */
+export function money(cost, tokens) {
+  if (!cost) return tokens ? 'unknown' : '–';
+  const amount = cost.amount || 0;
+  const [whole, cents] = amount.toFixed(2).split('.');
+  const told = amount >= 1 || !amount ? `${number(Number(whole))}.${cents}` : amount >= 0.000001 ? String(Number(amount.toPrecision(3))) : '< 0.000001';
+  return `${cost.unpriced_tokens ? '≥ ' : ''}${told}${cost.currency ? ` ${cost.currency}` : ''}`;
+}
+
+/** Return why a cost is not the whole one, or nothing. */
+export const moneyNote = (cost, tokens) => (cost?.unpriced_tokens ? `${number(cost.unpriced_tokens)} tokens have no price` : !cost && tokens ? 'No price of the model is given: Node(prices=…)' : '');
+
 export function bytes(value) {
   if (value === null || value === undefined) return '–';
   const units = ['B', 'KB', 'MB', 'GB', 'TB'];

@@ -16,7 +16,8 @@ from msgspec import UNSET, Meta, UnsetType
 from comity.core.call.limits import CHAIN_MAX, REPLY_BYTES_MAX, Limits
 from comity.core.document.payload import Problem
 from comity.core.envelope import confidence, envelope
-from comity.core.envelope.envelope import Background, Error, Reference, Reply, Request, Usage
+from comity.core.envelope.envelope import Background, Error, Reference, Reply, Request
+from comity.core.envelope.usage import Usage
 from comity.dialects.delegation_artifacts import ArtifactForm, read_artifacts, write_artifacts
 from comity.dialects.delegation_artifacts import ArtifactType as ArtifactType  # noqa: PLC0414  a word of this dialect
 from comity.dialects.delegation_errors import read_sentence, sentence_of

@@ -29,6 +29,7 @@ from comity.core.agent.running import RunIn
 from comity.core.call.limits import Limits
 from comity.core.document.payload import Problem
 from comity.core.document.schema import JsonSchema, join
+from comity.core.envelope.usage import Prices
 from comity.core.model.bounds import Thinking
 from comity.core.model.exchange import Settings
 from comity.loading.strict_file import SUFFIXES, Lines, Steps, read
@@ -168,15 +169,23 @@ def load_agents(path: str | Path, make: MakeAgent = Agent) -> list[Agent]:
 
     `comity.Agent` makes agents with models; the plain kind, which is the default here, has none.
     """
+    return _loaded(path, make)[0]
+
+
+def _loaded(path: str | Path, make: MakeAgent) -> tuple[list[Agent], Prices | None]:
+    """Return the agents of a registry file, and its prices of tokens if it has any."""
     document = read(Path(path))
     flaws: list[Flaw] = []
     agents = _agents(document.value, flaws, make)
+    prices = None
+    if isinstance(document.value, dict) and "prices" in document.value:
+        prices = _read(Prices, document.value["prices"], ("prices",), flaws)
     if flaws:
         lines = Lines(document.text)
         raise ManifestError(
             document.path, sorted(((lines.of(flaw.steps), flaw) for flaw in flaws), key=lambda one: one[0] or 0)
         )
-    return agents
+    return agents, prices
 
 
 def load_app(reference: str) -> list[Agent]:
@@ -190,7 +199,8 @@ def load_app(reference: str) -> list[Agent]:
 def load_node(reference: str, make: MakeAgent = Agent) -> Node:
     """Return a node, not running, of what `package.module:attribute` or a registry file names; a node brings its tools."""
     if reference.lower().endswith(SUFFIXES):
-        return Node(load_agents(reference, make))
+        agents, prices = _loaded(reference, make)
+        return Node(agents, prices=prices)
     if not _REFERENCE.fullmatch(reference):
         raise DeclarationError(
             f"{reference!r} names no agents: write package.module:attribute, or the path of a .yaml or .json registry file"
@@ -260,7 +270,8 @@ def _agents(document: Any, flaws: list[Flaw], make: MakeAgent) -> list[Agent]:
     if not isinstance(document, dict) or not isinstance(document.get("agents"), list):
         flaws.append(Flaw((), "a registry file is a mapping with a list `agents`"))
         return []
-    flaws.extend(Flaw((name,), f"unknown field{_did_you_mean(name, ['agents'])}") for name in document if name != "agents")
+    known = ["agents", "prices"]
+    flaws.extend(Flaw((name,), f"unknown field{_did_you_mean(name, known)}") for name in document if name not in known)
     registry = Registry()
     places: dict[str, int] = {}
     for index, value in enumerate(document["agents"]):

@@ -14,6 +14,7 @@ from comity.core.call.guardrail import Guardrail, Verdict, checked_guardrails
 from comity.core.call.inheritance import Inheritance
 from comity.core.call.limits import THREADS_MAX, Limits
 from comity.core.envelope.envelope import Background, ExpectedOutput, Priority, Reply
+from comity.core.envelope.usage import Prices
 from comity.core.handoff.checks import tenants_of
 from comity.core.journal.records import StoredCall
 from comity.core.journal.retention import Retention, checked_retention
@@ -57,6 +58,7 @@ class Node(Outsiders):
     privacy: what personal data is hidden and who is granted it; None hides nothing.
     guidance: what people want of the agents: a path, a `k8s://` address, a `Guidance` or a source of one.
     telemetry: how spans are recorded and exported; as the environment says if it is not given.
+    prices: what tokens of each model cost, as `Prices("USD", {"openai:gpt-4o": (2.50, 10.00)})`; without it cost is unknown.
     threads_max: how many plain functions run at a time.
     child_margin: the part of its time that a call without a timeout of its own leaves to its caller.
     retention: how long and how many calls, replies, sessions, handoffs, spans and audit rows are kept.
@@ -85,6 +87,7 @@ class Node(Outsiders):
         guidance: str | Path | Guidance | GuidanceSource | None = None,
         telemetry: Telemetry | None = None,
         tool_rights: Literal["own", "chain"] = "own",
+        prices: Prices | None = None,
         threads_max: int = THREADS_MAX,
         child_margin: float = 0.05,
         retention: Retention | None = None,
@@ -112,6 +115,7 @@ class Node(Outsiders):
             lag_ms=lag_ms,
             guidance=guidance,
             telemetry=telemetry,
+            prices=prices,
         )
         self._runtime: Runtime | None = None  # while it runs
 
@@ -178,6 +182,7 @@ class Node(Outsiders):
             guidance=self._settings.guidance,
             telemetry=self._settings.telemetry,
             tool_rights=self._settings.inheritance.tool_rights.value,
+            prices=self._settings.prices,
             threads_max=self._settings.threads_max,
             child_margin=self._settings.inheritance.margin,
             takes_handoffs=takes_handoffs,

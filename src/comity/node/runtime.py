@@ -23,6 +23,7 @@ from comity.core.call.guardrail import Guardrail
 from comity.core.call.inheritance import Inheritance
 from comity.core.call.limits import Limits
 from comity.core.document import schema
+from comity.core.envelope.usage import Prices
 from comity.core.journal.audit import Pseudonyms
 from comity.core.journal.records import Document
 from comity.core.journal.retention import Retention
@@ -90,6 +91,7 @@ class Settings(Struct, frozen=True):
     lag_ms: int | None = None
     guidance: str | Path | Guidance | GuidanceSource | None = None
     telemetry: Telemetry | None = None
+    prices: Prices | None = None
 
 
 class Runtime:
@@ -168,6 +170,7 @@ class Runtime:
                 privacy=privacy,
                 answers=None if privacy is None else Answers(sessions, slices, privacy),
                 guardrails=settings.guardrails,
+                prices=settings.prices,
                 guidance=guidance,
                 watchdog=watchdog,
                 observer=parts.observer,

@@ -54,18 +54,19 @@ class Metrics:
 
 
 class CallCounts:
-    """Calls of a node by agent: how they ended, how long they took, which codes they ended with, tokens of models.
+    """Calls of a node by agent: how they ended, how long they took, which codes they ended with, tokens and cost of models.
 
     Only agents that the node knows have a label of their own, so that no client can make labels up.
     """
 
-    __slots__ = ("_agents", "_codes", "_durations", "_ends", "_tokens")
+    __slots__ = ("_agents", "_codes", "_costs", "_durations", "_ends", "_tokens")
 
     def __init__(self, agents: Container[str]) -> None:
         self._agents = agents
         self._ends: dict[tuple[str, str], int] = {}
         self._codes: dict[tuple[str, str], int] = {}
         self._tokens: dict[tuple[str, str], int] = {}
+        self._costs: dict[tuple[str, str], float] = {}
         self._durations: dict[str, list[float]] = {}  # per agent: buckets, then how many and their sum in ms
 
     def take(self, end: CallEnd) -> None:
@@ -73,9 +74,11 @@ class CallCounts:
         request, reply = end.request, end.reply
         if end.asked is not None:  # of a model, for the agent that asked
             usage, agent = reply.usage, request.source or ""
-            if usage is not None:
-                self._tokens[agent, "input"] = self._tokens.get((agent, "input"), 0) + usage.prompt_tokens
-                self._tokens[agent, "output"] = self._tokens.get((agent, "output"), 0) + usage.completion_tokens
+            self._tokens[agent, "input"] = self._tokens.get((agent, "input"), 0) + usage.prompt_tokens
+            self._tokens[agent, "output"] = self._tokens.get((agent, "output"), 0) + usage.completion_tokens
+            if usage.cost is not None:
+                key = (agent, usage.cost.currency)
+                self._costs[key] = self._costs.get(key, 0.0) + usage.cost.amount
             return
         agent = request.target.partition("/")[0]
         if agent not in self._agents:
@@ -98,6 +101,8 @@ class CallCounts:
         yield from series("comity_call_errors_total", "counter", "Calls that were refused or failed, by code.", labelled)
         labelled = (({"agent": agent, "direction": way}, count) for (agent, way), count in sorted(self._tokens.items()))
         yield from series("comity_model_tokens_total", "counter", "Tokens of models by the agent that asked.", labelled)
+        spent = (({"agent": agent, "currency": currency}, amount) for (agent, currency), amount in sorted(self._costs.items()))
+        yield from series("comity_model_cost_total", "counter", "Cost of models by the agent that asked.", spent)
         yield from histogram("comity_call_duration_seconds", "How long calls took.", "agent", self._durations)
 
 

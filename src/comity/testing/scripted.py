@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from comity.core.envelope.envelope import Usage
+from comity.core.envelope.usage import Usage
 from comity.core.model.exchange import Completion, Finish, Prompt, ToolCall
 from comity.core.model.tokens import count_prompt, estimate
 

@@ -10,7 +10,7 @@ import pytest
 from comity import Agent, Limits, Node, Status
 from comity.agents.model.providers import openai_compatible
 from comity.core.agent.retry import Retry
-from comity.core.envelope.envelope import Usage
+from comity.core.envelope.usage import Usage
 from comity.core.model.bounds import Thinking
 from comity.testing import Answer, Broken, Cut, Failure, ModelServer
 from comity.testing.scripted import answer_of

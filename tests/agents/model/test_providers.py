@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from comity.agents.model.providers import KEY_VARIABLES, openai_compatible, resolve
-from comity.core.envelope.envelope import Usage
+from comity.core.envelope.usage import Usage
 from comity.core.model.exchange import (
     Assistant,
     Completion,

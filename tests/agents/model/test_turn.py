@@ -9,7 +9,7 @@ from datetime import date
 import pytest
 from team import inside, offered, prompts, results, said, talk, thinker
 
-from comity import Agent, Limits, Node, Risk, Status, Tool, Usage
+from comity import Agent, Cost, Limits, Node, Prices, Risk, Status, Tool, Usage
 from comity.core.model.bounds import Thinking
 from comity.core.model.exchange import Fault, Finish, Settings, System, User, model_error
 from comity.core.model.sacp_prompt import SYNTHESIS, WRAP_UP
@@ -252,6 +252,34 @@ def test_what_a_turn_used_is_charged_to_the_tree():
     models = [row for row in rows if row.target.startswith("model:") and row.kind == "settled"]
     assert [row.tokens for row in models] == [110, 125]
     assert sum(row.tokens for row in models) == reply.usage.total_tokens
+
+
+def test_what_a_turn_cost_is_known_by_the_prices_of_the_node_and_in_its_audit_rows():
+    steps = (
+        Answer(calls=(tool_call("add", a=1),), usage=Usage(prompt_tokens=100_000, completion_tokens=10_000)),
+        Answer(text="ok", usage=Usage(prompt_tokens=100_000)),
+    )
+    agent = thinker("a", *steps, tools=[add])
+    name = agent.mind.model_name
+    reply, rows = talk([agent], node={"prices": Prices("USD", {name: (2.0, 10.0)})}, look=lambda node: node.audit.rows())
+    assert reply.usage.cost == Cost(amount=0.5, currency="USD")
+    models = [row for row in rows if row.target.startswith("model:") and row.kind == "settled"]
+    assert [row.cost for row in models] == [{"amount": 0.3, "currency": "USD"}, {"amount": 0.2, "currency": "USD"}]
+    other = talk([thinker("a", steps[1])], node={"prices": Prices("USD", {"another:model": (2.0, 10.0)})})
+    assert (other.usage.cost, other.usage.total_tokens) == (None, 100_000)
+
+
+def test_what_the_calls_below_cost_is_summed_up_the_tree():
+    below, above = thinker("b", Answer(text="ok", usage=Usage(prompt_tokens=100_000))), Agent("a")
+
+    @above.capability("message")
+    async def ask(ctx):
+        ctx.report_usage(prompt_tokens=50_000, model="own:model")
+        ctx.report_usage(completion_tokens=700)
+        return await ctx.call("b", "message", message="go")
+
+    prices = Prices("USD", {below.mind.model_name: (2.0, 10.0), "own:model": (4.0, 0.0)})
+    assert talk([above, below], node={"prices": prices}).usage.cost == Cost(amount=0.4, currency="USD", unpriced_tokens=700)
 
 
 def test_a_prompt_that_would_cost_more_than_is_left_is_not_sent():

@@ -33,12 +33,12 @@ from comity.core.envelope.envelope import (
     Reply,
     Request,
     Status,
-    Usage,
     context_problems,
     encode,
     is_id,
     reply_problems,
 )
+from comity.core.envelope.usage import Usage
 from comity.errors import CODES, CallerError, RefusedError, TargetError, UnavailableError
 
 REQUEST = Request("r1", "ANL", "ANL_NPV", "u1", Limits(), 2_000, body=Raw(b'{"rate":0.1}'))

@@ -203,10 +203,18 @@ def test_a_stored_row_reads_as_its_fields():
 
 def test_a_row_that_names_no_workflow_is_of_the_workflow_of_its_root():
     said = msgspec.json.decode(full_entry(root_id="r"))
-    assert row(seal(4, msgspec.json.encode(said[:-1]), "p")).correlation_id == "r"
-    assert row(seal(4, msgspec.json.encode([*said[:-1], "w"]), "p")).correlation_id == "w"
+    assert row(seal(4, msgspec.json.encode(said[:-2]), "p")).correlation_id == "r"
+    assert row(seal(4, msgspec.json.encode([*said[:-2], "w"]), "p")).correlation_id == "w"
     with pytest.raises(ValueError, match="row 4 of the audit cannot be read"):
-        row(seal(4, msgspec.json.encode(said[:-2]), "p"))
+        row(seal(4, msgspec.json.encode(said[:-3]), "p"))
+
+
+def test_a_row_that_says_a_cost_may_leave_its_workflow_out():
+    cost = {"amount": 0.5, "currency": "USD"}
+    read = row(seal(4, full_entry(root_id="r", cost=cost), "p"))
+    assert (read.correlation_id, read.cost) == ("r", cost)
+    said = msgspec.json.decode(full_entry(root_id="r"))
+    assert row(seal(4, msgspec.json.encode(said[:-2]), "p")).cost is None
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"{}", b"[]", b"[1,2]", b"\xff", b'["\xff"]'])

@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
+from msgspec.structs import replace
 
 from comity.core.call.limits import Limits
-from comity.core.envelope.envelope import Background, Error, ExpectedOutput, Reply, Request, Status, Usage
+from comity.core.envelope.envelope import Background, Error, ExpectedOutput, Reply, Request, Status
+from comity.core.envelope.usage import Cost, Usage
 from comity.core.journal.audit import ENTRY_FIELDS, GENESIS, Pseudonyms, row, seal
 from comity.core.journal.records import (
     PAUSED_AT,
@@ -59,7 +61,9 @@ def request(**fields) -> Request:
 
 
 def told(record) -> dict[str, object]:
-    return dict(zip(ENTRY_FIELDS, msgspec.json.decode(entry(record, NAMES)), strict=True))
+    return dict(
+        zip(ENTRY_FIELDS, msgspec.json.decode(entry(record, NAMES)), strict=False)
+    )  # a row without a cost ends before it
 
 
 DONE = Reply.success({"npv": 1}, usage=Usage(prompt_tokens=3, completion_tokens=4), request_id="r1", duration_ms=2.5)
@@ -112,6 +116,15 @@ def test_a_settlement_says_how_it_ended_and_what_it_took():
     }
 
 
+def test_a_settlement_says_what_its_tokens_cost_where_they_have_a_price():
+    spent = Usage(prompt_tokens=3, cost=Cost(amount=0.25, currency="USD", unpriced_tokens=1))
+    alone = request(correlation_id="r0")
+    end = told(Settled(alone, replace(DONE, usage=spent), 7))
+    assert (end["correlation_id"], end["cost"]) == (None, {"amount": 0.25, "currency": "USD", "unpriced_tokens": 1})
+    assert "cost" not in told(Settled(request(), DONE, 7))
+    assert list(told(Settled(alone, DONE, 7)))[-1] == "note"
+
+
 @pytest.mark.parametrize(("record", "kind"), [(Refused, "refused"), (Late, "late"), (Settled, "settled"), (Paused, "paused")])
 def test_a_failure_is_no_success_and_says_its_code(record, kind):
     end = told(record(request(), FAILED, 7))
@@ -126,7 +139,7 @@ def test_partial_results_and_questions_are_no_failures():
 @pytest.mark.parametrize("record", [Accepted(request(), 5, "n"), Settled(request(), DONE, 7), Refused(request(), FAILED, 7)])
 def test_an_entry_fills_every_field_of_a_row(record):
     read = row(seal(1, entry(record, NAMES), GENESIS))
-    assert dict(zip(ENTRY_FIELDS, read[1:-2], strict=True)) == told(record)
+    assert dict(zip(ENTRY_FIELDS, read[1:-2], strict=True)) == {"cost": None, **told(record)}
 
 
 def test_the_chain_is_written_root_first():

@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from comity.core.call.limits import Limits
-from comity.core.envelope.envelope import Error, Reply, Request, Status, Usage
+from comity.core.envelope.envelope import Error, Reply, Request, Status
+from comity.core.envelope.usage import Usage
 from comity.core.model.exchange import Assistant, Completion, Finish, Prompt, System, ToolCall, User
 from comity.core.model.exchange import Settings as ModelSettings
 from comity.core.tracing.call_spans import call_span, summarize

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from workflow_driver import Run, failed, ok
 
+from comity.core.envelope.usage import Cost
 from comity.core.workflow import history
 
 LATE_SKIP = """
@@ -436,9 +439,10 @@ def test_a_condition_that_meets_the_wrong_type_fails_the_run_and_says_so():
         ("tokens_max: 10", {"prompt_tokens": 6}),
         ("calls_max: 5", {"calls": 3}),
         ("cost_max: 1.0, prompt_cost: 100000", {"prompt_tokens": 6}),
+        ("cost_max: 1.0", {"prompt_tokens": 6, "cost": Cost(amount=0.6, currency="USD")}),
     ],
 )
-def test_a_run_ends_at_each_of_its_limits(limits: str, settled: dict[str, int]):
+def test_a_run_ends_at_each_of_its_limits(limits: str, settled: dict[str, Any]):
     text = f"workflow: l\nlimits: {{{limits}}}\nnodes: {{a: {{call: A/X}}, b: {{call: B/X, after: [a]}}, c: {{call: C/X, after: [b]}}}}"
     run = Run(text, lambda _: None)
     while run.finish is None:
@@ -446,6 +450,14 @@ def test_a_run_ends_at_each_of_its_limits(limits: str, settled: dict[str, int]):
         run.apply(history.Settled(2_000, call.step, ok(), **settled))
     assert run.error["code"] == "WORKFLOW_LIMIT_REACHED"
     assert run.called == ["a", "b"]
+
+
+def test_a_run_whose_cost_is_unknown_ends_where_it_may_not_cost_more_than_something():
+    run = Run("workflow: l\nlimits: {cost_max: 1.0}\nnodes: {a: {call: A/X}, b: {call: B/X, after: [a]}}", lambda _: None)
+    call = next(one for one in run.commands if isinstance(one, history.Call))
+    run.apply(history.Settled(2_000, call.step, ok(), prompt_tokens=6))
+    assert run.error["message"].startswith("6 tokens have no price, so cost_max 1.0 cannot be kept")
+    assert run.called == ["a"]
 
 
 def test_a_run_that_takes_too_long_fails_and_is_taken_back():

@@ -173,7 +173,8 @@ def _row(number: int, kind: str, call: int) -> Row:
     request_id = f"c{call}"
     return Row(
         number, kind, number, request_id, request_id, None, None, f"A{call % 3}", "CAP", "default", f"u{call % 2}", request_id,
-        "", "", None, status, None, 1.0 if status else None, 0, "", request_id, "", f"h{number}",
+        "", "", None, status, None, 1.0 if status else None, 0, "", request_id, None, "",
+        f"h{number}",
     )  # fmt: skip
 
 

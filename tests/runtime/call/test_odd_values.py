@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from comity import Agent, Context, Node, Reply, Status, Tool
 from comity.core.agent.breaker import Policy
 from comity.core.document.payload import Problem
-from comity.core.envelope.envelope import Artifact, Error, Usage
+from comity.core.envelope.envelope import Artifact, Error
+from comity.core.envelope.usage import Usage
 from comity.core.insight.insight import Evidence, Support
 from comity.core.tracing.span import Event, Link
 from comity.errors import CallerError, ComityError, UnavailableError

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from comity.core.envelope.envelope import Usage
+from comity.core.envelope.usage import Usage
 from comity.testing import Answer, Broken, Cut, Failure, Garbage, ModelServer, tool_call
 
 USED = Usage(prompt_tokens=7, completion_tokens=3)

@@ -24,7 +24,7 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
 from comity.core.call.limits import REPLY_BYTES_MAX
-from comity.core.envelope.envelope import Usage
+from comity.core.envelope.usage import Usage
 from comity.core.model.exchange import (
     TRANSIENT,
     Assistant,

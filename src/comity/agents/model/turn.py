@@ -381,7 +381,7 @@ class Turn:
         self._asked_ms = before_ms - ctx.left_ms
         answer: Completion = reply.data if type(reply.data) is Completion else msgspec.convert(reply.data, Completion)
         try:
-            ctx.charge(answer.usage.prompt_tokens, answer.usage.completion_tokens)
+            ctx.charge(answer.usage)
         except RefusedError as error:
             self._overdrawn = True
             self._warnings.append(error.message)
@@ -408,6 +408,7 @@ class Turn:
             said = count_messages((Assistant(answer.text, answer.calls),), self._mind.count)
             asked = estimated or count_prompt(prompt, self._mind.count)
             answer = replace(answer, usage=replace(answer.usage, prompt_tokens=asked, completion_tokens=said))
+        answer = replace(answer, usage=self._ctx.priced(answer.usage, self._mind.model_name))
         raw = _encode(answer)
         hidden = await self._ctx.hide(raw)
         if hidden is not raw:

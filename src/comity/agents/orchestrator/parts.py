@@ -166,7 +166,7 @@ class PartsRun:
             if self._ctx._call.state is SETTLED:  # noqa: SLF001  cancelled or out of time, not put aside
                 self._flows.withdraw(handle.run_id, "the request it serves has ended")
             raise
-        self._ctx._path.charge(self._ctx._call, usage.prompt_tokens, usage.completion_tokens)  # noqa: SLF001  the run's are the request's
+        self._ctx._path.charge(self._ctx._call, usage)  # noqa: SLF001  the run's are the request's
 
     def _note(self, event: RunEvent) -> None:
         if event.kind == "settled" and isinstance(event.data, dict):

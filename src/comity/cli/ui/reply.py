@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
+
 from comity import Reply, Status
 from comity.cli.ui.exits import Exit
 from comity.cli.ui.output import Output, clean
 from comity.cli.ui.tree import STYLES
+from comity.core.envelope.usage import cost_words
 from comity.errors import CallerError, family
 
 _UNKNOWN = {"ROUTING_UNKNOWN_AGENT", "ROUTING_UNKNOWN_CAPABILITY"}
@@ -54,6 +57,7 @@ def document(reply: Reply) -> dict[str, Any]:
             "prompt_tokens": reply.usage.prompt_tokens,
             "completion_tokens": reply.usage.completion_tokens,
             "calls": reply.usage.calls,
+            "cost": msgspec.to_builtins(reply.usage.cost),
         },
         "duration_ms": reply.duration_ms,
         "exit_code": int(exit_of(reply)),
@@ -71,6 +75,8 @@ def show(reply: Reply, out: Output) -> None:
         line.append(f"  {reply.duration_ms:,.1f} ms", "dim")
     if reply.confidence is not None:
         line.append(f"  confidence {reply.confidence:g}", "dim")
+    if tokens := reply.usage.total_tokens:
+        line.append(f"  {tokens:,} tokens, {cost_words(reply.usage.cost, tokens)}", "dim")
     if reply.degraded:
         line.append("  degraded", "yellow")
     out.text(line)

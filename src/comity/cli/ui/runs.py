@@ -96,7 +96,8 @@ def show_record(record: RunRecord, definition: Definition, events: list[RunEvent
         out.text(clean(f"{record.error_code}: {record.error_message}"))
     out.text(
         f"steps {record.steps}, calls {record.calls}, tokens {record.tokens}"
-        + (f", cost {record.cost:g}" if record.cost else "")
+        + (f", cost {record.cost:g} {record.currency}".rstrip() if record.cost else "")
+        + (f", {record.unpriced_tokens:,} tokens without a price" if record.unpriced_tokens else "")
     )
     out.text("\n".join(clean(one) for one in lines(definition, states(record, events))))
     show_questions(record, out)

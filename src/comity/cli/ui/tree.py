@@ -6,7 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import convert, to_builtins
+
 from comity.cli.ui.output import clean
+from comity.core.envelope.usage import Cost, cost_words
 from comity.core.journal.audit import Row
 from comity.errors import CODES
 
@@ -49,6 +52,7 @@ class Branch:
     paused_at: int | None = None  # when it began to, the last time
     code: str | None = None
     tokens: int = 0
+    cost: Cost | None = None
     note: str = ""
     noted: str = ""  # about it in the audit
     thought: str = ""
@@ -69,6 +73,7 @@ class Branch:
             "duration_ms": self.duration_ms,
             "waited_ms": self.waited_ms,
             "tokens": self.tokens,
+            "cost": to_builtins(self.cost),
             "degraded": self.degraded,
             "late": self.is_late,
             "abandoned": self.is_abandoned,
@@ -130,6 +135,7 @@ class CallTree:
         elif row.kind != "admitted":
             branch.status = row.status or branch.status
             branch.code, branch.tokens = row.error_code, row.tokens or 0
+            branch.cost = None if row.cost is None else convert(row.cost, Cost)
             branch.duration_ms = None if row.kind == "refused" else row.duration_ms
             if row.kind in {"paused", "settled"}:
                 _count_waiting(branch, row)
@@ -182,6 +188,8 @@ def _label(branch: Branch, width: int, begin: int, now_ms: int | None, *, is_mar
     text.append(_name(branch).ljust(width), "bold" if is_marked else "")
     text.append(f"  {branch.status:<11}", STYLES.get(branch.status, ""))
     text.append(f"{f'+{max(branch.started_at - begin, 0)}':>7} ms {_milliseconds(duration):>10}", "dim")
+    if branch.tokens:
+        text.append(f"  {branch.tokens:,} tokens, {cost_words(branch.cost, branch.tokens)}", "dim")
     if branch.waited_ms:
         text.append(f"  waited {_milliseconds(branch.waited_ms)} for a person", "yellow")
     if branch.degraded:

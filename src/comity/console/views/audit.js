@@ -8,7 +8,7 @@ import { AUDIT_FIELDS, parseFilter } from '../filter.js';
 import { AuditTable } from '../audit_rows.js';
 import { Bar, Failure, Hop, Id, Notice, Status, act } from '../ui.js';
 import { Icon } from '../icons.js';
-import { absolute, duration, number } from '../format.js';
+import { absolute, duration, money, number } from '../format.js';
 
 export function View() {
   const { params } = route.value;
@@ -59,7 +59,7 @@ function Verify({ onClose }) {
 }
 
 function Row({ row, onClose }) {
-  const facts = [['Tenant', row.tenant_id], ['User', row.user_id], ['Session', row.session_id], ['Chain', row.chain], ['Objective', row.objective], ['Tokens', row.tokens], ['Took', row.duration_ms !== null && row.duration_ms !== undefined ? duration(row.duration_ms) : ''], ['Code', row.error_code], ['Note', row.note], ['Previous hash', row.previous_hash], ['Hash', row.hash]];
+  const facts = [['Tenant', row.tenant_id], ['User', row.user_id], ['Session', row.session_id], ['Chain', row.chain], ['Objective', row.objective], ['Tokens', row.tokens], ['Cost', row.cost && money(row.cost, row.tokens)], ['Took', row.duration_ms !== null && row.duration_ms !== undefined ? duration(row.duration_ms) : ''], ['Code', row.error_code], ['Note', row.note], ['Previous hash', row.previous_hash], ['Hash', row.hash]];
   return html`<div class="detail-in stack wide"><div class="line"><h2 class="grow">Row ${row.id}</h2><button type="button" class="icon-button" aria-label="Close" onClick=${onClose}><${Icon} name="close" size=${14} /></button></div>
     <div class="line wrap"><${Status} status=${row.kind === 'settled' ? row.status : row.kind} /><${Hop} source=${row.origin} target=${row.target} /> <span class="ink-2">${row.capability}</span></div><p>${absolute(row.created_at)}</p>
     <dl class="facts">${facts.filter(([, value]) => value !== null && value !== undefined && value !== '').map(([name, value]) => html`<dt>${name}</dt><dd class=${/hash/i.test(name) ? 'mono' : ''}>${String(value)}</dd>`)}</dl>

@@ -15,7 +15,7 @@ import { Compare } from '../compare.js';
 import { AuditTable } from '../audit_rows.js';
 import { Bar, Command, Empty, Failure, Hop, Id, Loaded, Loading, Notice, Status, Tabs, When, act, confirm, copy, useLoad, words } from '../ui.js';
 import { Icon } from '../icons.js';
-import { absolute, clock, count, duration, now, number, toMs } from '../format.js';
+import { absolute, clock, count, duration, money, moneyNote, now, number, toMs } from '../format.js';
 
 export function View() {
   const { id, params } = route.value;
@@ -101,7 +101,8 @@ function Head({ root, rows, tree, reload }) {
       <${Meter} name="Time" used=${took} limit=${timeout} text=${`${duration(took)}${timeout ? ` of ${duration(timeout)}` : ''}`} />
       <${Meter} name="Depth" used=${used.depth} limit=${limits.depth_max} text=${`${used.depth}${limits.depth_max !== undefined ? ` of ${limits.depth_max}` : ''}`} />
       <${Meter} name="Calls" used=${used.calls} limit=${limits.calls_max} text=${`${number(used.calls)}${limits.calls_max ? ` of ${number(limits.calls_max)}` : ''}`} />
-      <${Meter} name="Tokens" used=${root.tokens || 0} limit=${limits.tokens_max} text=${`${number(root.tokens || 0)}${limits.tokens_max ? ` of ${number(limits.tokens_max)}` : ', no limit'}`} /></div></header>`;
+      <${Meter} name="Tokens" used=${root.tokens || 0} limit=${limits.tokens_max} text=${`${number(root.tokens || 0)}${limits.tokens_max ? ` of ${number(limits.tokens_max)}` : ', no limit'}`} />
+      <${Meter} name="Cost" used=${0} title=${moneyNote(root.cost, root.tokens)} text=${money(root.cost, root.tokens)} /></div></header>`;
 }
 
 function Detail({ row, root, limits }) {
@@ -142,9 +143,11 @@ function AskedBefore({ id, reveal: show }) {
 
 const Part = ({ title, children }) => html`<section class="part"><h3>${title}</h3>${children}</section>`;
 
-const MODEL_FACTS = ['gen_ai.provider.name', 'gen_ai.request.model', 'gen_ai.response.model', 'gen_ai.usage.input_tokens', 'gen_ai.usage.output_tokens', 'gen_ai.response.finish_reasons', 'comity.model.failed_attempts', 'comity.model.attempt_errors'];
+const MODEL_FACTS = ['gen_ai.provider.name', 'gen_ai.request.model', 'gen_ai.response.model', 'gen_ai.usage.input_tokens', 'gen_ai.usage.output_tokens', 'comity.usage.cost', 'comity.usage.currency', 'gen_ai.response.finish_reasons', 'comity.model.failed_attempts', 'comity.model.attempt_errors'];
 
-/** What the span of a request to a model says: which model, tokens in and out, and the attempts that failed before it. */
+const Money = ({ cost, tokens }) => html`<dt>Cost</dt><dd>${money(cost, tokens)}${moneyNote(cost, tokens) && html` <span class="ink-3">${moneyNote(cost, tokens)}</span>`}</dd>`;
+
+/** What the span of a request to a model says: which model, tokens in and out, what they cost, and the attempts that failed before it. */
 function Model({ id }) {
   const state = useLoad(() => spanOf(id, MODEL_FACTS), [id]);
   if (state.error) return html`<${Failure} error=${state.error} />`;
@@ -154,7 +157,7 @@ function Model({ id }) {
   const fact = (name, value) => value !== undefined && html`<dt>${name}</dt><dd>${text(value)}</dd>`;
   const failed = Number(said['comity.model.failed_attempts'] || 0);
   return html`<${Part} title="Model"><dl class="facts">${fact('Model', said['gen_ai.response.model'] || said['gen_ai.request.model'])}${fact('Provider', said['gen_ai.provider.name'])}
-    <dt>Tokens</dt><dd>${number(Number(said['gen_ai.usage.input_tokens'] || 0))} in, ${number(Number(said['gen_ai.usage.output_tokens'] || 0))} out</dd>${fact('Ended by', said['gen_ai.response.finish_reasons'])}
+    <dt>Tokens</dt><dd>${number(Number(said['gen_ai.usage.input_tokens'] || 0))} in, ${number(Number(said['gen_ai.usage.output_tokens'] || 0))} out</dd><${Money} cost=${said['comity.usage.currency'] && { amount: Number(said['comity.usage.cost'] || 0), currency: said['comity.usage.currency'] }} tokens=${1} />${fact('Ended by', said['gen_ai.response.finish_reasons'])}
     <dt>Retries</dt><dd>${failed ? `${count(failed, 'attempt')} failed before this answer` : 'none'}</dd>${fact('Failed with', said['comity.model.attempt_errors'])}</dl></${Part}>`;
 }
 
@@ -175,7 +178,7 @@ function Reply({ reply, reveal: show }) {
     ${reply.thought && html`<${Part} title="Thought"><${Text} text=${reply.thought} reveal=${show} /></${Part}>`}
     ${reply.warnings?.length > 0 && html`<${Part} title="Warnings"><ul class="bullets">${reply.warnings.map((one) => html`<li>${one}</li>`)}</ul></${Part}>`}
     <dl class="facts">${reply.confidence !== undefined && reply.confidence !== null && html`<dt>Confidence</dt><dd>${reply.confidence}</dd>`}
-      ${reply.usage && (reply.usage.prompt_tokens || reply.usage.completion_tokens) ? html`<dt>Tokens</dt><dd>${number(reply.usage.prompt_tokens || 0)} in, ${number(reply.usage.completion_tokens || 0)} out</dd>` : ''}
+      ${reply.usage && (reply.usage.prompt_tokens || reply.usage.completion_tokens) ? html`<dt>Tokens</dt><dd>${number(reply.usage.prompt_tokens || 0)} in, ${number(reply.usage.completion_tokens || 0)} out</dd><${Money} cost=${reply.usage.cost} tokens=${1} />` : ''}
       ${reply.duration_ms !== undefined && html`<dt>Took</dt><dd>${duration(reply.duration_ms)}</dd>`}${reply.degraded && html`<dt>Degraded</dt><dd>answered by a fallback</dd>`}</dl>`;
 }
 

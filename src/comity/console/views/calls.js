@@ -9,7 +9,7 @@ import { useKeys } from '../keys.js';
 import { Histogram } from '../chart.js';
 import { Bar, Command, Empty, Failure, Hop, Loading, Status, When, copy } from '../ui.js';
 import { Icon } from '../icons.js';
-import { count, duration, number, shortId } from '../format.js';
+import { count, duration, money, moneyNote, number, shortId } from '../format.js';
 
 const PAGE_ROWS = 200; // of the first page; the further ones are as large as the API gives
 const PAGE_ROWS_MAX = 1_000;
@@ -154,7 +154,7 @@ export function View() {
       onClick=${(event) => { if (given.with && given.with !== row.request_id) { event.preventDefault(); go(href('call', given.with, { tab: 'compare', with: row.request_id })); } }}>
       <span class="ink-2"><${When} at=${row.created_at} /></span><span><${Status} status=${row.status || 'running'} /></span><${Hop} source=${row.source} target=${row.target} />
       <span class="cut">${row.capability}${row.error_code && html` <span class=${`code s-${row.status}`}>${row.error_code}</span>`}</span><span class="num">${row.status === 'refused' ? '–' : duration(row.duration_ms)}</span>
-      <span class="num ink-2">${row.tokens ? number(row.tokens) : '–'}</span><span class="num ink-2">${row.depth || 0}</span><span class="mono ink-3 cut" title=${row.request_id}>${shortId(row.request_id)}</span></a>`;
+      <span class="num ink-2">${row.tokens ? number(row.tokens) : '–'}</span><span class="num ink-2 cut" title=${moneyNote(row.cost, row.tokens)}>${money(row.cost, row.tokens)}</span><span class="num ink-2">${row.depth || 0}</span><span class="mono ink-3 cut" title=${row.request_id}>${shortId(row.request_id)}</span></a>`;
   };
   return html`<div class="view"><${Bar} title="Calls">
     <form class="search" role="search" onSubmit=${(event) => { event.preventDefault(); submit(draft.trim()); }}><${Icon} name="search" size=${16} />
@@ -167,7 +167,7 @@ export function View() {
     ${given.with && html`<div class="strip s-accent">Choose the call to compare with <code>${shortId(given.with)}</code>. <button type="button" class="button small" onClick=${() => setParams({ with: '' })}>Stop comparing</button></div>`}
     ${fresh > 0 && !tail && html`<button type="button" class="strip new" onClick=${showNew}>${count(fresh, 'new call')}: show</button>`}
     ${list.error && html`<div class="pad"><${Failure} error=${list.error} retry=${() => setTurn((n) => n + 1)} /></div>`}
-    <div class="vhead cols-calls" aria-hidden="true"><span>Time</span><span>Status</span><span>Caller → callee</span><span>Capability</span><span class="num">Took</span><span class="num">Tokens</span><span class="num">Depth</span><span>Id</span></div>
+    <div class="vhead cols-calls" aria-hidden="true"><span>Time</span><span>Status</span><span>Caller → callee</span><span>Capability</span><span class="num">Took</span><span class="num">Tokens</span><span class="num">Cost</span><span class="num">Depth</span><span>Id</span></div>
     <${VirtualList} label="Calls" count=${list.rows.length} row=${draw} selected=${at} onSelect=${pick} onOpen=${open} onEnd=${() => list.more()} version=${version}
       empty=${list.isLoading || list.next === undefined ? html`<${Loading} what="Reading calls" />` : !list.error && html`<${NoCalls} isFiltered=${Boolean(text)} onClear=${() => submit('')} />`} />
     <div class="vfoot"><span>${number(list.rows.length)} shown${list.next ? ', more below' : ''}</span>${list.isLoading && html`<span>reading …</span>`}

@@ -9,10 +9,12 @@ import { JsonField, SchemaForm, sample } from '../form.js';
 import { Json } from '../json.js';
 import { Bar, Command, Empty, Failure, Id, Loaded, Notice, Segmented, Status, When, act, confirm, look, useLoad, words } from '../ui.js';
 import { Icon } from '../icons.js';
-import { absolute, count, number } from '../format.js';
+import { absolute, count, money, number } from '../format.js';
 
 const SIZE = { width: 176, height: 56, gapX: 148, gapY: 26 };
 const PLAY_MS = 400;
+/** Return what a run cost as a call's row says it; nothing where no token has a price. */
+const costOf = (run) => (run.unpriced_tokens && run.unpriced_tokens === run.tokens ? null : run.tokens ? { amount: run.cost, currency: run.currency, unpriced_tokens: run.unpriced_tokens } : null);
 
 export function View() {
   const { id, params } = route.value;
@@ -33,8 +35,8 @@ function Runs() {
     const stops = ['call', 'run', 'gap'].map((kind) => onEvent(kind, soon));
     return () => { stops.forEach((stop) => stop()); clearTimeout(timer); };
   }, []);
-  return html`<div class="body flush"><${Loaded} state=${state} what="Reading runs">${(data) => (data.items.length ? html`<table class="grid"><thead><tr><th>Status</th><th>Workflow</th><th>User</th><th class="num">Steps</th><th class="num">Tokens</th><th>Started</th><th>Waits for</th><th>Run</th></tr></thead>
-      <tbody>${data.items.map((one) => html`<tr key=${one.run_id}><td><${Status} status=${one.status} /></td><td><a href=${href('workflows', one.run_id)}>${one.workflow}</a> <span class="ink-3">${one.version}</span>${one.forked_from && html` <span class="tag">fork</span>`}</td><td>${one.user_id}</td><td class="num">${number(one.steps || 0)}</td><td class="num">${number(one.tokens || 0)}</td><td class="nowrap"><${When} at=${one.created_at} /></td><td>${(one.questions || []).map((each) => each.text).join('; ') || (one.waits_for || []).join(', ') || ''}</td><td><${Id} id=${one.run_id} /></td></tr>`)}</tbody></table>`
+  return html`<div class="body flush"><${Loaded} state=${state} what="Reading runs">${(data) => (data.items.length ? html`<table class="grid"><thead><tr><th>Status</th><th>Workflow</th><th>User</th><th class="num">Steps</th><th class="num">Tokens</th><th class="num">Cost</th><th>Started</th><th>Waits for</th><th>Run</th></tr></thead>
+      <tbody>${data.items.map((one) => html`<tr key=${one.run_id}><td><${Status} status=${one.status} /></td><td><a href=${href('workflows', one.run_id)}>${one.workflow}</a> <span class="ink-3">${one.version}</span>${one.forked_from && html` <span class="tag">fork</span>`}</td><td>${one.user_id}</td><td class="num">${number(one.steps || 0)}</td><td class="num">${number(one.tokens || 0)}</td><td class="num">${money(costOf(one), one.tokens)}</td><td class="nowrap"><${When} at=${one.created_at} /></td><td>${(one.questions || []).map((each) => each.text).join('; ') || (one.waits_for || []).join(', ') || ''}</td><td><${Id} id=${one.run_id} /></td></tr>`)}</tbody></table>`
     : html`<${Empty} icon="workflows" title="No runs yet"><p>Start a workflow that the node knows, or add one in Python:</p><${Command} text=${'node.workflows.add(open("flow.yaml").read())'} /><button type="button" class="button primary" onClick=${() => setParams({ tab: 'definitions' })}>Show definitions</button></${Empty}>`)}</${Loaded}></div>`;
 }
 
@@ -134,7 +136,7 @@ function Running({ data, params, reload }) {
     reload();
   };
   const isOver = ['completed', 'failed', 'cancelled'].includes(run.status);
-  return html`<${Bar} crumb="Workflows" title=${run.workflow}><${Status} status=${run.status} /><span class="ink-2">${count(run.steps || 0, 'step')} · ${number(run.tokens || 0)} tokens · <${When} at=${run.created_at} /></span><span class="spacer"></span><${Id} id=${run.run_id} />
+  return html`<${Bar} crumb="Workflows" title=${run.workflow}><${Status} status=${run.status} /><span class="ink-2">${count(run.steps || 0, 'step')} · ${number(run.tokens || 0)} tokens${run.tokens ? `, cost ${money(costOf(run), run.tokens)}` : ''} · <${When} at=${run.created_at} /></span><span class="spacer"></span><${Id} id=${run.run_id} />
       <a class="button" href=${href('call', run.run_id)}>Call tree</a>${can('workflows:run') && html`<${Fork} run=${run} at=${at} isNow=${isNow} history=${history} />`}${!isOver && can('workflows:run') && html`<button type="button" class="button danger" onClick=${cancel}>Cancel</button>`}</${Bar}>
     ${(run.questions || []).map((one) => html`<div class="pad" key=${one.question_id}><${Question} run=${run} one=${one} reload=${reload} /></div>`)}
     ${run.error_code && html`<div class="pad"><${Notice} kind="error"><code>${run.error_code}</code> ${run.error_message}</${Notice}></div>`}

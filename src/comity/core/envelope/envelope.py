@@ -29,6 +29,7 @@ from comity.core.call.limits import (
 )
 from comity.core.document.checks import read
 from comity.core.document.payload import PayloadError, Problem, text_problem, unpack
+from comity.core.envelope.usage import Usage
 from comity.errors import CODES, family
 
 VERSION: Final = "1.0"
@@ -110,19 +111,6 @@ class Artifact(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, om
     type: str
     value: Any
     label: str = ""
-
-
-class Usage(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, gc=False):
-    """Tokens a call and everything below it reported, and the calls made below it."""
-
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    calls: int = 0
-
-    @property
-    def total_tokens(self) -> int:
-        """Prompt and completion together."""
-        return self.prompt_tokens + self.completion_tokens
 
 
 class Error(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, gc=False):

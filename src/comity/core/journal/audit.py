@@ -61,12 +61,15 @@ class Row(NamedTuple):
     tokens: int | None
     note: str
     correlation_id: str  # of the workflow; the root's id where the call named none
+    cost: dict[str, Any] | None  # of the tokens, as `Cost` has it; None where no price was known
     previous_hash: str
     hash: str
 
 
 ENTRY_FIELDS: Final = Row._fields[1:-2]
 _ROOT: Final = ENTRY_FIELDS.index("root_id")
+_CORRELATION: Final = ENTRY_FIELDS.index("correlation_id")
+_SHORTEST: Final = _CORRELATION  # fields of a row that says neither a workflow nor a cost
 
 
 # Told during a walk along a chain: how many rows were checked, of how many.
@@ -113,7 +116,7 @@ def checkpoint_seal(body: bytes, key: bytes) -> str:
 def seal(row_id: int, body: bytes, previous_hash: str) -> Stored:
     """Give what a row says its place: after the row with `previous_hash`.
 
-    It says its `ENTRY_FIELDS`, as a JSON array, the last of them only where it is another than the root's id.
+    It says its `ENTRY_FIELDS`, as a JSON array; the last two only where there is a cost or a workflow's own id.
     """
     return row_id, body, previous_hash, link(row_id, body, previous_hash)
 
@@ -123,8 +126,9 @@ def row(stored: Stored) -> Row:
     row_id, body, previous_hash, sealed = stored
     try:
         said = _decode(body)
-        if len(said) == len(ENTRY_FIELDS) - 1:
-            said.append(said[_ROOT])
+        if len(said) >= _SHORTEST:
+            said += [None] * (len(ENTRY_FIELDS) - len(said))
+            said[_CORRELATION] = said[_CORRELATION] or said[_ROOT]
         return Row._make((row_id, *said, previous_hash, sealed))
     except (msgspec.MsgspecError, TypeError, ValueError) as error:
         raise ValueError(f"row {row_id} of the audit cannot be read: {error}") from None

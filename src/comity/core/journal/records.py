@@ -203,9 +203,12 @@ def entry(record: CallRecord, names: Pseudonyms, parties: bytes | None = None) -
             usage.prompt_tokens + usage.completion_tokens,
             record.note if kind is Refused else thought_note(reply.thought) if reply.thought else "",  # type: ignore[union-attr]
         )
-    # Most calls are of no workflow but their own; a row that says nothing of one is as it always was.
-    if request.correlation_id != request.root_id and request.correlation_id:
-        said = (*said, names.of(request.correlation_id))  # its name may be a person's
+    # Most calls are of no workflow but their own, and cost nothing; a row that says nothing of either is as it always was.
+    cost = None if kind is Accepted or kind is Noted else record.reply.usage.cost  # type: ignore[union-attr]
+    is_of_another = request.correlation_id != request.root_id and request.correlation_id
+    if is_of_another or cost is not None:
+        said = (*said, names.of(request.correlation_id) if is_of_another else None)  # its name may be a person's
+        said = said if cost is None else (*said, cost)
     return _encode(said)
 
 

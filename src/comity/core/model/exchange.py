@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from comity.core.envelope.envelope import Usage
+from comity.core.envelope.usage import Usage
 from comity.errors import ComityError, family
 
 

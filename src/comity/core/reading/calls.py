@@ -6,6 +6,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from comity.core.envelope.usage import Cost
 from comity.core.journal.audit import Row
 
 RUNNING: Final = "running"
@@ -31,6 +32,7 @@ class CallRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
     settled_at: int | None = None
     duration_ms: float | None = None
     tokens: int | None = None
+    cost: Cost | None = None  # of the tokens; None with tokens: no price is known
     depth: int = 0
     is_late: bool = False  # a result came after it had ended
     note: str = ""

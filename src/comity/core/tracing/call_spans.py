@@ -13,6 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from comity.core.envelope.envelope import Priority, Status
+from comity.core.envelope.usage import Cost
 from comity.core.tracing.gen_ai import chat_content, chat_of, facts_of_name, message
 from comity.core.tracing.naming import Mode
 from comity.core.tracing.span import Kind, Link, Span
@@ -85,6 +86,7 @@ def summarize(end: CallEnd, captures_content: bool = False) -> Ended:
         None if end.asked is None else chat_of(end.asked, reply.data),
         end.call_id,
         request.correlation_id if request.correlation_id != request.root_id else "",
+        usage.cost,
     )
 
 
@@ -169,6 +171,14 @@ def _common(ended: Ended) -> dict[str, Any]:
     }
 
 
+def _cost_attributes(cost: Cost) -> dict[str, Any]:
+    return {
+        "comity.usage.cost": cost.amount,
+        "comity.usage.currency": cost.currency,
+        "comity.usage.unpriced_tokens": cost.unpriced_tokens or None,
+    }
+
+
 def _handoff_attributes(ended: Ended, handed: Handed) -> dict[str, Any]:
     """Under OpenTelemetry's names where it has some; those of seed 003 come with the emission mode."""
     attributes = {
@@ -226,6 +236,8 @@ def _call_attributes(ended: Ended) -> dict[str, Any]:
         "comity.calls": ended.calls or None,
         "comity.degraded": ended.degraded or None,
     } | _common(ended)
+    if ended.cost is not None:
+        attributes |= _cost_attributes(ended.cost)
     if ended.content:
         objective, said, inputs, answer, data, error = ended.content
         attributes["gen_ai.input.messages"] = message("user", [objective, said, inputs])
@@ -258,6 +270,8 @@ def _model_attributes(ended: Ended) -> dict[str, Any]:
         "gen_ai.usage.input_tokens": ended.prompt_tokens or None,
         "gen_ai.usage.output_tokens": ended.completion_tokens or None,
     } | _common(ended)
+    if ended.cost is not None:
+        attributes |= _cost_attributes(ended.cost)
     if chat is None:  # a request that nothing more is known of
         return attributes
     attributes |= {

@@ -17,6 +17,7 @@ from msgspec import Struct
 from comity.core.document.checks import rejected
 from comity.core.document.payload import PayloadError, Problem
 from comity.core.envelope.envelope import Reply, Request
+from comity.core.envelope.usage import Cost
 from comity.core.tracing.gen_ai import OWN, AgentFacts, Asked, Chat
 from comity.core.tracing.naming import Mode, emission_mode
 from comity.core.tracing.span import INT64_MAX, INT64_MIN, Attributes, Span
@@ -96,6 +97,7 @@ class Ended(Struct, frozen=True, array_like=True, gc=False):
     chat: Chat | None = None  # then `content` is system instructions, input and output messages, and error
     call_id: str = ""
     correlation_id: str = ""  # if it is another than the root's id
+    cost: Cost | None = None  # of the tokens, with everything below
 
 
 Recorded = CallEnd | Ended | Span

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
+from comity.core.envelope.usage import NO_USAGE, Cost, Usage
 from comity.core.expression import EvaluationError
 from comity.core.workflow import history, response
 from comity.core.workflow.graph import GraphNode, Program
@@ -37,7 +38,8 @@ class Endings(ABC):
         self.deadline = 0
         self.finish: history.Finish | None = None
         self.open_steps = 0
-        self.steps = self.calls = self.prompt_tokens = self.completion_tokens = 0
+        self.steps = self.calls = 0
+        self.used = NO_USAGE  # tokens and what they cost
         self.undone: list[str] = []
         self.unwinders: dict[Activity, Scope] = {}  # stand for calls that take something back
         self._numbers = 0
@@ -85,21 +87,30 @@ class Endings(ABC):
         limits = self.limits
         self.calls += 1 + event.calls
         if event.prompt_tokens or event.completion_tokens:
-            self.prompt_tokens += event.prompt_tokens
-            self.completion_tokens += event.completion_tokens
+            self.used += Usage(prompt_tokens=event.prompt_tokens, completion_tokens=event.completion_tokens, cost=event.cost)
         if self.calls > limits.calls_max:
             self.limit_reached(f"the run has made {self.calls} calls; calls_max is {limits.calls_max}")
-        elif limits.tokens_max is not None and self.prompt_tokens + self.completion_tokens > limits.tokens_max:
-            used = self.prompt_tokens + self.completion_tokens
-            self.limit_reached(f"the run has used {used} tokens; tokens_max is {limits.tokens_max}")
-        elif limits.cost_max is not None and self.cost > limits.cost_max:
-            self.limit_reached(f"the run has cost {self.cost:.4f}; cost_max is {limits.cost_max}")
+        elif limits.tokens_max is not None and self.used.total_tokens > limits.tokens_max:
+            self.limit_reached(f"the run has used {self.used.total_tokens} tokens; tokens_max is {limits.tokens_max}")
+        elif limits.cost_max is not None and (cost := self.cost) is not None:
+            if cost.amount > limits.cost_max:
+                self.limit_reached(f"the run has cost {cost.amount:.4f}; cost_max is {limits.cost_max}")
+            elif cost.unpriced_tokens:
+                self.limit_reached(
+                    f"{cost.unpriced_tokens} tokens have no price, so cost_max {limits.cost_max} cannot be kept; "
+                    "give Node(prices=...) the price of their model, or the definition prompt_cost and completion_cost"
+                )
 
     @property
-    def cost(self) -> float:
-        """What the tokens cost by the prices of the definition."""
-        limits = self.limits
-        return (self.prompt_tokens * limits.prompt_cost + self.completion_tokens * limits.completion_cost) / 1_000_000
+    def cost(self) -> Cost | None:
+        """What the tokens cost: by the prices of the definition if it has any, else by those of the nodes."""
+        limits, used = self.limits, self.used
+        if not used.total_tokens:
+            return None
+        if limits.prompt_cost or limits.completion_cost:
+            spent = used.prompt_tokens * limits.prompt_cost + used.completion_tokens * limits.completion_cost
+            return Cost(amount=spent / 1_000_000, currency="")
+        return used.cost or Cost(currency="", unpriced_tokens=used.total_tokens)
 
     def limit_reached(self, what: str) -> None:
         """Fail the run over one of its limits."""

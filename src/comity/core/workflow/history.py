@@ -12,6 +12,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from comity.core.envelope.usage import Cost
+
 
 class Started(Struct, frozen=True, tag="started", omit_defaults=True):
     """The run began."""
@@ -30,6 +32,7 @@ class Settled(Struct, frozen=True, tag="settled", omit_defaults=True):
     prompt_tokens: int = 0
     completion_tokens: int = 0
     calls: int = 0  # made below the step
+    cost: Cost | None = None  # of the tokens, by the node's prices
     is_outlined: bool = False  # the reply's data is left to the record of the call, which has it
 
 

@@ -12,12 +12,15 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
 from comity.core.call.limits import WHOLE_MAX
+from comity.core.envelope.usage import Cost
 from comity.core.journal.audit import Kind, Row
 from comity.core.reading import Bucket, CallFilter, CallRow, Edge, Page, read_cursor, write_cursor
 from comity.core.reading.calls import PAUSED, RUNNING
 
-VERSION: Final = 1
+VERSION: Final = 2  # 2: cost
 CHUNK_ROWS: Final = 2_000  # of the audit, taken in at a time
 NEAR_ROWS: Final = 10_000  # this many are taken in while a list waits; 15 µs each
 _EDGE_ROWS_MAX: Final = 20_000
@@ -28,7 +31,7 @@ CREATE TABLE meta (one INTEGER PRIMARY KEY CHECK (one = 1), version INTEGER, las
 CREATE TABLE calls (
   n INTEGER PRIMARY KEY, request_id TEXT NOT NULL, root_id TEXT NOT NULL, parent_id TEXT, source TEXT, target TEXT NOT NULL,
   agent TEXT NOT NULL, capability TEXT NOT NULL, tenant_id TEXT NOT NULL, user_id TEXT NOT NULL, session_id TEXT NOT NULL,
-  status TEXT NOT NULL, code TEXT, created_at INTEGER NOT NULL, settled_at INTEGER, duration_ms REAL, tokens INTEGER,
+  status TEXT NOT NULL, code TEXT, created_at INTEGER NOT NULL, settled_at INTEGER, duration_ms REAL, tokens INTEGER, cost TEXT,
   depth INTEGER NOT NULL, is_late INTEGER NOT NULL, note TEXT NOT NULL, is_refusal INTEGER NOT NULL
 );
 CREATE INDEX by_id ON calls (request_id);
@@ -47,18 +50,20 @@ _INDEXES: Final = {
 }
 _COLUMNS: Final = (
     "n, request_id, root_id, parent_id, source, target, agent, capability, tenant_id, user_id, session_id, status, code, "
-    "created_at, settled_at, duration_ms, tokens, depth, is_late, note, is_refusal"
+    "created_at, settled_at, duration_ms, tokens, cost, depth, is_late, note, is_refusal"
 )
-_INSERT: Final = f"INSERT OR IGNORE INTO calls ({_COLUMNS}) VALUES ({','.join('?' * 21)})"  # noqa: S608
+_INSERT: Final = f"INSERT OR IGNORE INTO calls ({_COLUMNS}) VALUES ({','.join('?' * 22)})"  # noqa: S608
 _END: Final = (
-    "UPDATE calls SET status = ?, code = ?, settled_at = ?, duration_ms = ?, tokens = ?, "
+    "UPDATE calls SET status = ?, code = ?, settled_at = ?, duration_ms = ?, tokens = ?, cost = ?, "
     "note = CASE WHEN ? <> '' THEN ? ELSE note END WHERE request_id = ? AND NOT is_refusal"
 )
 _SHOWN: Final = (
     "n, request_id, root_id, parent_id, source, target, capability, tenant_id, user_id, session_id, status, code, created_at, "
-    "settled_at, duration_ms, tokens, depth, is_late, note"
+    "settled_at, duration_ms, tokens, cost, depth, is_late, note"
 )
-_STATUS, _CODE, _SETTLED, _TOOK, _TOKENS, _LATE, _NOTE, _REFUSAL = 11, 12, 14, 15, 16, 18, 19, 20
+_STATUS, _CODE, _SETTLED, _TOOK, _TOKENS, _COST, _LATE, _NOTE, _REFUSAL = 11, 12, 14, 15, 16, 17, 19, 20, 21
+
+_decode_cost = msgspec.json.Decoder(Cost).decode
 
 # Returns audit rows after an id, in order, at most a given number of them.
 Source = Callable[[int, int], list[Row]]
@@ -320,7 +325,8 @@ def _entry(row: Row, status: str, is_refusal: int = 0) -> list[Any]:
     return [
         row.id, row.request_id, row.root_id, row.parent_id, row.origin, row.target, row.target.partition("/")[0],
         row.capability, row.tenant_id, row.user_id, row.session_id, status, row.error_code, row.created_at,
-        row.created_at if is_over else None, row.duration_ms, row.tokens, depth, 0, row.note, is_refusal,
+        row.created_at if is_over else None, row.duration_ms, row.tokens, _cost(row), depth, 0, row.note,
+        is_refusal,
     ]  # fmt: skip
 
 
@@ -330,23 +336,28 @@ def _end(row: Row, begun: dict[str, list[Any]], ends: list[tuple[Any, ...]]) -> 
     settled_at = None if row.kind == Kind.PAUSED else row.created_at
     entry = begun.get(row.request_id)
     if entry is None:
-        ends.append((status, row.error_code, settled_at, row.duration_ms, row.tokens, row.note, row.note, row.request_id))
+        how = (status, row.error_code, settled_at, row.duration_ms, row.tokens, _cost(row))
+        ends.append((*how, row.note, row.note, row.request_id))
         return
     entry[_STATUS], entry[_CODE], entry[_SETTLED] = status, row.error_code, settled_at
-    entry[_TOOK], entry[_TOKENS], entry[_NOTE] = row.duration_ms, row.tokens, row.note or entry[_NOTE]
+    entry[_TOOK], entry[_TOKENS], entry[_COST], entry[_NOTE] = row.duration_ms, row.tokens, _cost(row), row.note or entry[_NOTE]
+
+
+def _cost(row: Row) -> str | None:
+    return None if row.cost is None else msgspec.json.encode(row.cost).decode()
 
 
 def _end_of(entry: list[Any]) -> tuple[Any, ...]:
     note = entry[_NOTE]
-    return entry[_STATUS], entry[_CODE], entry[_SETTLED], entry[_TOOK], entry[_TOKENS], note, note, entry[1]
+    return entry[_STATUS], entry[_CODE], entry[_SETTLED], entry[_TOOK], entry[_TOKENS], entry[_COST], note, note, entry[1]
 
 
 def _row(found: tuple[Any, ...]) -> CallRow:
     return CallRow(
         seq=found[0], request_id=found[1], root_id=found[2], parent_id=found[3], source=found[4], target=found[5],
         capability=found[6], tenant_id=found[7], user_id=found[8], session_id=found[9], status=found[10], error_code=found[11],
-        created_at=found[12], settled_at=found[13], duration_ms=found[14], tokens=found[15], depth=found[16],
-        is_late=bool(found[17]), note=found[18],
+        created_at=found[12], settled_at=found[13], duration_ms=found[14], tokens=found[15],
+        cost=None if found[16] is None else _decode_cost(found[16]), depth=found[17], is_late=bool(found[18]), note=found[19],
     )  # fmt: skip
 
 

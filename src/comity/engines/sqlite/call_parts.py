@@ -95,11 +95,14 @@ class AuditParts:
         if stored is None or stored.reply is None:
             return row
         reply = stored.reply
-        tokens = None if reply.usage is None else reply.usage.total_tokens
-        code = None if reply.error is None else reply.error.code
-        settled_at = row.created_at + round(reply.duration_ms)
         return replace(
-            row, status=str(reply.status), error_code=code, settled_at=settled_at, duration_ms=reply.duration_ms, tokens=tokens
+            row,
+            status=str(reply.status),
+            error_code=None if reply.error is None else reply.error.code,
+            settled_at=row.created_at + round(reply.duration_ms),
+            duration_ms=reply.duration_ms,
+            tokens=reply.usage.total_tokens,
+            cost=reply.usage.cost,
         )
 
 

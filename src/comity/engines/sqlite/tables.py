@@ -74,8 +74,9 @@ SCHEMA: Final = Schema(
     table="meta",
     read_version="SELECT value FROM meta WHERE key = 'schema_version'",
     write_version="INSERT OR REPLACE INTO meta VALUES ('schema_version', ?)",
-    # The third: correlation_id in the audit. The sixth: a session is a head and rows; one of before is a head without any.
-    steps=(_FIRST, audit_rows.CHECKPOINT, (), audit_rows.add_trees, _SESSION_USE, (), audit_rows.TREES_OF_CALLS),
+    # The third: correlation_id in the audit; the eighth: cost. The sixth: a session is a head and rows; one of before is a
+    # head without any.
+    steps=(_FIRST, audit_rows.CHECKPOINT, (), audit_rows.add_trees, _SESSION_USE, (), audit_rows.TREES_OF_CALLS, ()),
     views=(audit_rows.VIEW,),
 )
 SCHEMA_VERSION: Final = SCHEMA.version

@@ -30,7 +30,7 @@ class _Contextual(Protocol):
         """Return what people want of the agent."""
         ...
 
-    def report_usage(self, *, prompt_tokens: int = 0, completion_tokens: int = 0) -> None:
+    def report_usage(self, *, prompt_tokens: int = 0, completion_tokens: int = 0, model: str = "") -> None:
         """Charge tokens."""
         ...
 

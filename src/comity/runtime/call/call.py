@@ -17,8 +17,9 @@ from comity.core.agent.tool import EVERYTHING, narrow
 from comity.core.call.ledger import Account
 from comity.core.call.limits import Limits
 from comity.core.call.machine import ADMITTED, RUNNING, SENT, TRANSITIONS, Event, State
-from comity.core.envelope.envelope import Error, Reply, Request, Usage
+from comity.core.envelope.envelope import Error, Reply, Request
 from comity.core.envelope.reserved import words_of
+from comity.core.envelope.usage import NO_USAGE, Usage
 from comity.core.journal.records import Accepted, Settled
 from comity.core.journal.terms import Terms
 from comity.core.tracing.telemetry import CallEnd, Handed
@@ -95,8 +96,7 @@ class Call(Struct, eq=False, gc=False):
     probe: int = 0  # of which half-open time of the breaker: its outcome decides whether that closes
     skips_primary: bool = False  # the breaker is open and another implementation stands in
     uses_state: bool = False  # it looked at the agent's state, which is saved when it settles
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
+    used: Usage = NO_USAGE  # tokens, here and below, with what they cost; the calls are counted beside
     calls_below: int = 0
     handed: Handed | None = None  # of a handoff within a tree: what its span says
     reported: tuple[int, int] | None = None  # tokens its own code reported, prompt and completion
@@ -246,17 +246,27 @@ class Call(Struct, eq=False, gc=False):
         if self.state is not RUNNING:
             raise RefusedError(f"the call {self.request.request_id} has ended", code="CALL_CANCELLED")
 
-    def use_tokens(self, prompt_tokens: int, completion_tokens: int) -> None:
-        """Note tokens that were used, here and in every call above."""
+    def use_tokens(self, usage: Usage) -> None:
+        """Note tokens that were used, and what they cost, here and in every call above; calls are not counted."""
+        if not usage.total_tokens:
+            return
+        usage = usage if not usage.calls else replace(usage, calls=0)
         call: Call | None = self
         while call is not None:
-            call.prompt_tokens += prompt_tokens
-            call.completion_tokens += completion_tokens
+            call.used = usage if call.used is NO_USAGE else call.used + usage
             call = call.parent
 
     def usage(self) -> Usage:
         """What this call and those below it used."""
-        return Usage(prompt_tokens=self.prompt_tokens, completion_tokens=self.completion_tokens, calls=self.calls_below)
+        used = self.used
+        if not self.calls_below:
+            return used
+        return Usage(
+            prompt_tokens=used.prompt_tokens,
+            completion_tokens=used.completion_tokens,
+            calls=self.calls_below,
+            cost=used.cost,
+        )
 
     def left(self, now_ms: int) -> Limits:
         """Return what is left to it: hops below, further parallel calls, milliseconds, and the tree's calls and tokens."""

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, Concatenate, Unpack, overload
 
 from msgspec import Struct, json
 
-from comity.core.call.limits import TOKENS_CEILING, Limits
+from comity.core.call.limits import NAME_CHARS_MAX, TOKENS_CEILING, Limits
 from comity.core.document.checks import take, take_text, take_whole
 from comity.core.document.payload import unpack
 from comity.core.envelope.envelope import Background, ExpectedOutput, Priority, Reply, Request
+from comity.core.envelope.usage import Usage, priced
 from comity.core.tracing.span import Kind
 from comity.errors import RefusedError
 from comity.runtime.call.binding import UNSAID, AnyContext, Bound, Given, Result, aim
@@ -392,25 +393,26 @@ class Context(Struct, eq=False, gc=False):
         """Tokens this call may still use; None if no limit is set."""
         return self._call.account.tokens_left()
 
-    def report_usage(self, *, prompt_tokens: int = 0, completion_tokens: int = 0) -> None:
-        """Charge `prompt_tokens` and `completion_tokens` to the tree's budget.
+    def report_usage(self, *, prompt_tokens: int = 0, completion_tokens: int = 0, model: str = "") -> None:
+        """Charge `prompt_tokens` and `completion_tokens` to the tree's budget, with what they cost by the node's `prices`.
 
-        Raises `RefusedError` if they were more than was left; they count either way.
+        `model` is a name in those prices. Raises `RefusedError` if the tokens were more than was left; they count either way.
 
         The call's span says them: do not write them on a span of your own as well.
         """
         prompt = take_whole(prompt_tokens, "prompt_tokens", TOKENS_CEILING)
         completion = take_whole(completion_tokens, "completion_tokens", TOKENS_CEILING)
+        model = take_text(model, "model", NAME_CHARS_MAX)
         before = self._call.reported or (0, 0)
         self._call.reported = (before[0] + prompt, before[1] + completion)
-        self._charge(prompt, completion)
+        self._charge(priced(Usage(prompt_tokens=prompt, completion_tokens=completion), model, self._path.prices))
 
-    def _charge(self, prompt: int, completion: int) -> None:
+    def _charge(self, usage: Usage) -> None:
         """Charge tokens. Raises as `report_usage` does."""
-        if not self._path.charge(self._call, prompt, completion):
+        if not self._path.charge(self._call, usage):
             self._call.hear("BUDGET_TOKENS_EXHAUSTED")
             raise RefusedError(
-                f"{prompt + completion} tokens were more than the budget had left", code="BUDGET_TOKENS_EXHAUSTED"
+                f"{usage.total_tokens} tokens were more than the budget had left", code="BUDGET_TOKENS_EXHAUSTED"
             )
 
     def _hide(self, raw: bytes) -> bytes:

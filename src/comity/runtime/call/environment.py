@@ -13,6 +13,7 @@ from comity.core.agent.registry import Registry
 from comity.core.call.guardrail import Guardrail
 from comity.core.call.inheritance import Inheritance
 from comity.core.call.limits import Limits
+from comity.core.envelope.usage import Prices
 from comity.core.journal.records import Record
 from comity.core.journal.terms import Terms
 from comity.ports import Clock, Ids, Journal
@@ -51,6 +52,7 @@ class Environment(Struct, frozen=True, kw_only=True):
     privacy: Privacy | None = None
     answers: Answers | None = None  # hides what agents say; None where nothing is hidden
     guardrails: tuple[Guardrail, ...] = ()
+    prices: Prices | None = None  # of tokens; what they cost is unknown without
     guidance: LiveGuidance | None = None
     watchdog: Watchdog | None = None
     observer: Observer | None = None

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from comity.core.agent.tool import may_use
 from comity.core.call.ledger import Loan
+from comity.core.envelope.usage import Usage, priced
 from comity.core.model.quoting import Seal
 from comity.runtime.call.binding import Result
 from comity.runtime.call.context import Context
@@ -52,7 +53,7 @@ class Insider(Context, eq=False, gc=False):
         call, used = self._call, reply.usage
         call.account.give_back(loan.calls - min(used.calls, loan.calls), loan.tokens or 0)
         call.calls_below += used.calls
-        self._path.charge(call, used.prompt_tokens, used.completion_tokens)
+        self._path.charge(call, used)
 
     def hear(self, reply: Reply[Any]) -> Reply[Any]:
         """Return the reply of another node; what it says in the platform's words may be passed on."""
@@ -127,6 +128,10 @@ class Insider(Context, eq=False, gc=False):
         answers = self._path.answers
         return raw if answers is None else await answers.long_data(self._call, raw)
 
-    def charge(self, prompt: int, completion: int) -> None:
+    def charge(self, usage: Usage) -> None:
         """Charge tokens that the span of a request to a model says already. Raises as `report_usage` does."""
-        self._charge(prompt, completion)
+        self._charge(usage)
+
+    def priced(self, usage: Usage, model: str) -> Usage:
+        """Return what was used of a model with what it cost by the node's prices."""
+        return priced(usage, model, self._path.prices)

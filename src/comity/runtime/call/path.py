@@ -93,7 +93,7 @@ class CallPath(Replies):
     __slots__ = (
         "_context", "_execution", "_go_on", "_guardrails", "_latest", "_long_requests", "_reader", "_shared_at",
         "_stopping", "_turnstile", "activations", "answers", "call_root", "guidance", "hand_off", "identity_key", "ids",
-        "inheritance", "is_closed", "limits", "observer", "registry", "slices", "steps", "threads", "toolbox",
+        "inheritance", "is_closed", "limits", "observer", "prices", "registry", "slices", "steps", "threads", "toolbox",
         "watchdog", "workflows",
     )  # fmt: skip
 
@@ -110,7 +110,7 @@ class CallPath(Replies):
         self.registry, self.limits, self.inheritance = env.registry, env.limits, env.inheritance
         self.guidance, self.threads, self.watchdog, self.observer = env.guidance, env.threads, env.watchdog, observer
         self.ids, self.slices, self.answers, self.identity_key = env.ids, env.slices, env.answers, env.identity_key
-        self._guardrails = env.guardrails
+        self._guardrails, self.prices = env.guardrails, env.prices
         self.toolbox = toolbox
         self._context = context  # makes what an agent is given
         self._go_on = go_on  # with a tree that was put aside, given the id of its question

@@ -14,7 +14,8 @@ from typing import Any, Protocol
 
 from comity.core.call.admission import Refused
 from comity.core.call.machine import Event
-from comity.core.envelope.envelope import Reply, Request, Usage
+from comity.core.envelope.envelope import Reply, Request
+from comity.core.envelope.usage import Usage
 from comity.core.journal.records import Record, StoredCall
 from comity.core.journal.terms import Terms
 from comity.core.tracing.trace_context import TraceContext

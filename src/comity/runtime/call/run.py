@@ -19,7 +19,7 @@ from comity.core.document.foreign_errors import error_of, told
 from comity.core.document.payload import PayloadError, Problem, check_repeats, pack, unpack
 from comity.core.document.slices import Sliced, in_one_go, whole
 from comity.core.envelope.confidence import Band, at_most
-from comity.core.envelope.envelope import NEEDS_INPUT, PARTIAL, SUCCESS, Error, Reply, Status, Usage, artifact_problems, copied
+from comity.core.envelope.envelope import NEEDS_INPUT, PARTIAL, SUCCESS, Error, Reply, Status, artifact_problems, copied
 from comity.core.envelope.reserved import (
     VERDICTS,
     is_raised_by_platform,
@@ -47,7 +47,6 @@ from comity.runtime.agent.failure_log import log_raised
 
 log = logging.getLogger("comity")
 
-NO_USAGE = Usage()
 _NOTHING_RAN: Final = Error.of("TARGET_FAILED", "no implementation could run")
 STANDS_IN: Final = "The usual source was not available. This answer comes from a substitute and may be less exact or older."
 
@@ -315,7 +314,7 @@ def _message(error: Error, *, is_told: bool) -> str:
 def complete(reply: Reply | None, call: Call, now_ns: int, data: Any) -> Reply:
     """Return the reply with what only the end of the call knows; without one, a plain success."""
     request = call.request
-    usage = call.usage() if call.prompt_tokens or call.completion_tokens or call.calls_below else NO_USAGE
+    usage = call.usage() if call.calls_below else call.used
     duration_ms = (now_ns - call.started_ns) / 1_000_000
     if reply is None:
         return Reply(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from comity.core.envelope.envelope import Usage
+from comity.core.envelope.usage import Usage
 from comity.core.redaction import restore_value
 from comity.runtime.call import events
 from comity.runtime.call.call import Call
@@ -41,14 +41,14 @@ class Serving:
             add = call.log.put_aside if self.holds_words else call.log.add
             add(kind, self.clock.now_ns() // 1_000_000, call.request, data)
 
-    def charge(self, call: Call, prompt_tokens: int, completion_tokens: int) -> bool:
+    def charge(self, call: Call, usage: Usage) -> bool:
         """Charge tokens to the call, to every call above it and to the tree's budget; return whether they were there."""
-        call.use_tokens(prompt_tokens, completion_tokens)
-        were_there = call.account.spend_tokens(prompt_tokens + completion_tokens)
+        call.use_tokens(usage)
+        were_there = call.account.spend_tokens(usage.total_tokens)
         return self.placement.top_up(call, were_there=were_there)
 
     def count(self, parent: Call, usage: Usage) -> None:
         """Charge what a call of an earlier run used: a tree has one budget for all its runs."""
         self.placement.count_replayed(parent, usage)
         parent.calls_below += 1 + usage.calls
-        self.charge(parent, usage.prompt_tokens, usage.completion_tokens)
+        self.charge(parent, usage)

@@ -12,7 +12,8 @@ from comity.core.agent.agent import Agent, DeclarationError
 from comity.core.call.admission import Refused
 from comity.core.call.endings import interrupted
 from comity.core.call.machine import State
-from comity.core.envelope.envelope import Error, Reply, Request, Status, Usage
+from comity.core.envelope.envelope import Error, Reply, Request, Status
+from comity.core.envelope.usage import Usage
 from comity.core.journal.records import Settled
 from comity.core.journal.terms import Fence, Terms
 from comity.core.tracing.trace_context import TraceContext

@@ -22,8 +22,9 @@ from comity.core.call.endings import interrupted
 from comity.core.call.machine import Event, State
 from comity.core.cluster import messages as wire
 from comity.core.cluster.lease import LEASE_MS
-from comity.core.envelope.envelope import Reply, Request, Usage
+from comity.core.envelope.envelope import Reply, Request
 from comity.core.envelope.request_id import chosen_id_problem
+from comity.core.envelope.usage import Usage
 from comity.core.journal.records import Accepted, Document, Late, Record, Saved, Settled, StoredCall
 from comity.core.journal.terms import Fence, Terms, Version
 from comity.core.tracing.trace_context import TraceContext

@@ -256,7 +256,7 @@ class Carrier:
             disown(self._path, call)
         usage = reply.usage
         call.calls_below = usage.calls
-        call.use_tokens(usage.prompt_tokens, usage.completion_tokens)
+        call.use_tokens(usage)
         self._path.sessions.refresh(call.request.tenant_id, call.request.session_id)
         self._path.settlement.settle(call, Event.FINISH, reply)
 
@@ -363,7 +363,7 @@ def _learn(call: Call, way: Way, reply: Reply) -> None:
     _give_back(call, way, spent=reply)
     if call.parent is not None:
         call.parent.calls_below += reply.usage.calls
-        call.parent.use_tokens(reply.usage.prompt_tokens, reply.usage.completion_tokens)
+        call.parent.use_tokens(reply.usage)
 
 
 def _give_back(call: Call, way: Way, spent: Reply | None) -> None:

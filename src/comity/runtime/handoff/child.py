@@ -92,7 +92,7 @@ def _awaited(declared: Capability, desk: Handoffs, path: CallPath) -> Capability
         reply = handoff.reply or Reply.failure("the handoff ended without a reply", code="TARGET_FAILED")
         call.handed, used = handed_of(handoff), reply.usage
         if used.total_tokens:  # by an agent of another node; what other receivers use is unknown
-            path.charge(call, used.prompt_tokens, used.completion_tokens)
+            path.charge(call, used)
         return _as_answer(desk, request, reply)
 
     elsewhere = copy.copy(declared)

@@ -219,7 +219,8 @@ class Run:
 
     def _settled(self, step: int, reply: Reply) -> history.Settled:
         usage, now_ms = reply.usage, self._flows.path.clock.now_ns() // 1_000_000
-        settled = history.Settled(now_ms, step, response_of(reply), usage.prompt_tokens, usage.completion_tokens, usage.calls)
+        used = (usage.prompt_tokens, usage.completion_tokens, usage.calls, usage.cost)
+        settled = history.Settled(now_ms, step, response_of(reply), *used)
         if reply.ok:
             self._answered[step] = reply.request_id
         return settled
@@ -267,7 +268,7 @@ class Run:
         tokens_max = planner.limits.tokens_max
         if tokens_max is None:
             return None
-        left = max(tokens_max - planner.prompt_tokens - planner.completion_tokens, 0)
+        left = max(tokens_max - planner.used.total_tokens, 0)
         return replace(self._flows.step_limits, tokens_max=left)
 
     async def _aggregate(self, planner: Planner, command: history.Aggregate) -> Reply:
@@ -327,7 +328,7 @@ class Run:
             return self.record
         now_ms = self._flows.now_ms()
         waits = not self._steps and self._inline is None and not self._inbox
-        finish = planner.finish
+        finish, cost = planner.finish, planner.cost
         error = _NOTHING if finish is None else finish.reply.get("error") or _NOTHING
         status = (Status.WAITING if waits else Status.RUNNING) if finish is None else _ENDS[finish.status]
         return replace(
@@ -339,8 +340,10 @@ class Run:
             events=self._pages.number,
             steps=planner.steps,
             calls=planner.calls,
-            tokens=planner.prompt_tokens + planner.completion_tokens,
-            cost=planner.cost,
+            tokens=planner.used.total_tokens,
+            cost=0.0 if cost is None else cost.amount,
+            currency="" if cost is None else cost.currency,
+            unpriced_tokens=0 if cost is None else cost.unpriced_tokens,
             questions=_shown_questions(planner.questions, self.record.questions, now_ms) if planner.questions else (),
             waits_for=tuple(one.event for one in planner.listens.values()) if planner.listens else (),
             active=tuple(dict.fromkeys(one.place for one in planner.waits.values())) if planner.waits else (),

@@ -74,7 +74,9 @@ class RunRecord(Struct, frozen=True, omit_defaults=True):
     steps: int = 0
     calls: int = 0
     tokens: int = 0
-    cost: float = 0.0
+    cost: float = 0.0  # of the tokens, without those that have no price
+    currency: str = ""  # empty where the definition has the prices
+    unpriced_tokens: int = 0
     questions: tuple[Question, ...] = ()
     waits_for: tuple[str, ...] = ()  # events from outside
     active: tuple[str, ...] = ()  # activations under way

@@ -19,7 +19,7 @@ from typing import Any, Self
 
 from msgspec.structs import replace
 
-from comity.core.envelope.envelope import Usage
+from comity.core.envelope.usage import Usage
 from comity.core.model.tokens import estimate
 from comity.testing.provider.wire import Wire, wire_of
 from comity.testing.scripted import Answer, ScriptError, Step, answer_of, completion_of
