@@ -24,6 +24,7 @@ from comity.core.redaction import (
     redact_json,
     redact_text,
 )
+from comity.core.redaction.detector import PatternDetector
 from comity.core.redaction.redact import redact_json_sliced
 from comity.core.redaction.scan import Wall
 from comity.core.redaction.shapes import NUMBER_CHARS_MAX, foreign_label_start, plain_words
@@ -202,6 +203,15 @@ def test_looking_behind_labels_only_finds_every_value_of_the_corpus(rows):
     """Also in lists of values under one label, and across lines."""
     text = "\n".join(plain(row) for row in rows)
     assert places(DEFAULT_SCANNER, text) == places(SEARCHING, text)
+
+
+@pytest.mark.parametrize("case", [str, str.upper, str.title])
+def test_skipping_to_the_first_character_of_a_match_skips_no_match(case):
+    """`first` is a second statement of how a pattern begins, so it may not say less than the pattern."""
+    text = case("\n".join(plain(row) for _, rows in of_detectors(PERSONAL_TEXTS) for row in rows))
+    for detector in DETECTORS:
+        if isinstance(detector, PatternDetector) and detector.first:
+            assert list(detector.spans(text)) == list(replace(detector, first="").spans(text)), detector.name
 
 
 def test_no_label_is_lost_at_the_border_of_a_slice():

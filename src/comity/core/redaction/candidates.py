@@ -14,6 +14,7 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
+from comity.core.document.slices import Sliced
 from comity.core.redaction.detector import Detector, PatternDetector
 from comity.core.redaction.labelled import LabelledDetector
 from comity.core.redaction.shapes import CONTEXT_CHARS, NUMBER_CHARS_MAX
@@ -24,6 +25,8 @@ _UP_TO_DIGIT: Final = re.compile("(?s:.*)[0-9]")
 _REST_OF_VALUE: Final = re.compile(r"\A[A-Za-z]+")  # which the digit before the words may belong to
 _OPENING = frozenset("+(")
 _NAMERS_KEPT = 4096
+_LONG_CHARS = 512  # a batch that takes longer than a short slice of work
+_NUMBERS_IN_SLICE = 64
 
 
 class Span(Struct, frozen=True, gc=False):
@@ -120,19 +123,22 @@ class Candidates:
         """Whether there is no further batch."""
         return self._place >= self._end
 
-    def next(self) -> list[Candidate] | None:
-        """Return the next batch, or None after the last."""
+    def next(self) -> Sliced[list[Candidate] | None]:
+        """Return the next batch, or None after the last, with a pause after each detector that searches a long one."""
         if self.is_done:
             return None
         stop = min(self._place + self._slice_chars, self._end)
         found = self._later
         base, place = self._base, self._place
+        is_long = stop - place > _LONG_CHARS
         for detector in self._searching:
+            if is_long:
+                yield
             for first, last in detector.spans(self._alone, place, stop):
                 span = Span(base + first, base + last, detector)
                 found.append((span.start, detector.priority, -last, detector.name, span))
         if self._numbered:
-            self._add_numbers(found, stop)
+            yield from self._add_numbers(found, stop)
         self._place, self._later = stop, []
         if stop < self._end:  # a shape may begin here and its value in the next batch
             border = self._base + stop
@@ -141,16 +147,18 @@ class Candidates:
         found.sort(key=_SORTED_BY)
         return found
 
-    def _add_numbers(self, found: list[Candidate], stop: int) -> None:
+    def _add_numbers(self, found: list[Candidate], stop: int) -> Sliced[None]:
         text, end_max = self._alone, min(self._end, stop + NUMBER_CHARS_MAX)
         behind = [detector for detector in self._numbered if detector.may_be_named_behind(text, self._place, end_max)]
         for detector in behind:
             found += _sorted(self._base, detector, detector.spans(text, self._place, stop))
         floor, namers, named_at = self._floor, self._namers, self._named_at
-        for start in _NUMBER.finditer(text, self._place, end_max):
+        for number, start in enumerate(_NUMBER.finditer(text, self._place, end_max), 1):
             place = start.start()
             if place >= stop:
                 break
+            if number % _NUMBERS_IN_SLICE == 0:
+                yield
             # The words behind the last digit decide. Where they only join, the label may stand before an earlier value of a
             # list, but not with more between than is looked at when a value is judged.
             begin = max(place - CONTEXT_CHARS, floor)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode
+from functools import lru_cache
 from itertools import pairwise
 
 from comity.core.redaction.detector import Category, Need, PatternDetector
@@ -12,6 +13,7 @@ from comity.core.redaction.labels import USER_NAME
 from comity.core.redaction.shapes import (
     AFTER,
     AFTER_DIGIT,
+    AT_WORD,
     BEFORE,
     HINT_BEFORE_DIGIT,
     LETTER,
@@ -102,7 +104,18 @@ _SPOKEN_DIGITS = {
     )
     for word in words.split()
 }  # fmt: skip
-_SPOKEN_DIGIT = f"(?:(?:double|triple)[ ])?(?:{'|'.join(sorted(_SPOKEN_DIGITS, key=len, reverse=True))})"
+_LONGEST_FIRST = sorted(_SPOKEN_DIGITS, key=len, reverse=True)
+_SPOKEN_DIGIT = f"(?:(?:double|triple)[ ])?(?:{'|'.join(_LONGEST_FIRST)})"
+# The same, as a pattern in which the first letter decides which words are tried.
+_SPOKEN_FIRST = "".join(
+    sorted({letter for word in (*_SPOKEN_DIGITS, "double", "triple") for letter in (word[0], word[0].upper())})
+)
+_SPOKEN_BY_LETTER = "(?:(?:[dD]ouble|[tT]riple)[ ])?(?:{})".format(
+    "|".join(
+        rf"[{first}{first.upper()}](?i:{'|'.join(word[1:] for word in _LONGEST_FIRST if word[0] == first)})"
+        for first in sorted({word[0] for word in _SPOKEN_DIGITS})
+    )
+)
 _THOUSANDS = re.compile(r"\+[0-9]{1,3}(?:[ .][0-9]{3})+")
 _GAP = r"[ \u00a0\u202f.\-\u2010-\u2013()/]{0,2}"
 _EXTENSION = r"(?:[ ]?(?:x|ext\.?|extension)[ ]?[0-9]{1,6})?"
@@ -211,6 +224,7 @@ def _accept_user_name_weak(value: str) -> int:
     return _accept_user_name(value)
 
 
+@lru_cache(maxsize=1024)
 def _accept_spoken_digits(value: str) -> int:
     """Count digits in words, unless they count up or down as a list does."""
     said = [_SPOKEN_DIGITS[word] for word in re.findall("[a-zöäüßéñ]+", value.lower()) if word in _SPOKEN_DIGITS]
@@ -240,6 +254,8 @@ _PHONE_WORDS = words(
 
 _LABELS = in_hint(USER_NAME)
 _WEAK_LABELS = "user|usr|benutzer|handle"
+_FIRST = rf"[uslabnigkfUSLABNIGKFлиіЛИІ用帳ユ아사اש]{AT_WORD}"
+_FIRST_WEAK = rf"[uslabnigkfhtdmwrvUSLABNIGKFHTDMWRVлиіЛИІ用帳ユ아사اש]{AT_WORD}"
 _NETWORKS = (
     "instagram|insta|ig|twitter|telegram|tiktok|snapchat|snap|skype|discord|threads|mastodon|wechat|kik|github|gitlab|linkedin"
     "|facebook|reddit|twitch|signal|icq|threema|vk|weibo|slack"
@@ -420,8 +436,9 @@ CONTACT: tuple[PatternDetector, ...] = (
         type="PHONE",
         category=Category.CONTACT,
         priority=43,
-        pattern=LatePattern(rf"(?<![a-z]){_SPOKEN_DIGIT}(?:[ ,-]{{1,2}}{_SPOKEN_DIGIT}){{6,18}}(?![a-z])", re.IGNORECASE),
+        pattern=LatePattern(rf"(?<![A-Za-z]){_SPOKEN_BY_LETTER}(?:[ ,-]{{1,2}}{_SPOKEN_BY_LETTER}){{6,18}}(?![A-Za-z])"),
         shape_chars_max=LONG_CHARS_MAX,
+        first=rf"[{_SPOKEN_FIRST}](?<![A-Za-z].)",
         hint=rf"(?i:{_SPOKEN_DIGIT}[ ,\-]{{1,2}}{_SPOKEN_DIGIT}[ ,\-]{{1,2}}{_SPOKEN_DIGIT}[ ,\-]{{1,2}}{_SPOKEN_DIGIT}[ ,\-])",
         accept=_accept_spoken_digits,
     ),
@@ -431,12 +448,13 @@ CONTACT: tuple[PatternDetector, ...] = (
         category=Category.CONTACT,
         priority=80,
         pattern=LatePattern(
-            rf"{_KEY_BORDER}(?=[uslabnigkfлиіu用帳ユ아사اש])(?:(?:{_LABELS}){SIGNED}|(?:user|usr|uid)(?:=|[\"']["
+            rf"{_KEY_BORDER}(?:(?:{_LABELS}){SIGNED}|(?:user|usr|uid)(?:=|[\"']["
             rf" ]?[:=][ ]?)[\"']?)@?"
             rf"(?P<value>{_USER}){AFTER}(?![(\[@:/]|\.\w)",
             re.IGNORECASE,
         ),
         shape_chars_max=LONG_CHARS_MAX,
+        first=_FIRST,
         hint=rf"(?i:{_LABELS})[^A-Za-z0-9_]|(?i:user|usr|uid)(?:=|\\?[\"'][ ]?[:=])",
         accept=_accept_user_name,
     ),
@@ -446,14 +464,14 @@ CONTACT: tuple[PatternDetector, ...] = (
         category=Category.CONTACT,
         priority=80,
         pattern=LatePattern(
-            rf"{_KEY_BORDER}(?=[uslabnigkfhtdmwrvлиі用帳ユ아사اש])"
-            rf"(?:(?:{_LABELS})(?:{JOINT}|[ ](?:(?:is|ist|est|es|è|é|to|jest|är|er|je)[ ])?)"
+            rf"{_KEY_BORDER}(?:(?:{_LABELS})(?:{JOINT}|[ ](?:(?:is|ist|est|es|è|é|to|jest|är|er|je)[ ])?)"
             rf"|(?:{_WEAK_LABELS})(?:{SIGNED}|[ ])"
             rf"|(?:{_NETWORKS})(?:[ ](?:handle|account|name|id|user))?(?:{SIGNED}|[ ])(?:live:)?(?=@?[a-z]))@?"
             rf"(?P<value>[A-Za-z][A-Za-z0-9._-]{{1,30}}[A-Za-z0-9](?:#[0-9]{{4}})?){AFTER}(?![(\[@:/]|\.\w)",
             re.IGNORECASE,
         ),
         shape_chars_max=LONG_CHARS_MAX,
+        first=_FIRST_WEAK,
         hint=rf"(?i:{_LABELS}|{_WEAK_LABELS}|{_NETWORKS})(?:[^A-Za-z0-9]|</?[a-z]{{1,10}}>|\\[nt]){{1,24}}"
         r"(?:[^\s@0-9]{2,9}[ :]){0,2}@?[A-Za-z][A-Za-z0-9\-]{0,30}(?:[0-9_]|\.[A-Za-z0-9])",
         accept=_accept_user_name_weak,
@@ -469,6 +487,7 @@ CONTACT: tuple[PatternDetector, ...] = (
             rf"(?P<value>{_USER}){AFTER}",
             re.IGNORECASE,
         ),
+        first="[aAfFsSiI]",
         hint=r"(?i:(?:accepted|failed) [a-z/\-]{4,24} for |for user |invalid user )",
         accept=_accept_user_name,
     ),

@@ -196,8 +196,8 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
         category=Category.GOVERNMENT,
         priority=35,
         pattern=LatePattern(
-            rf"{BEFORE}(?:QQ|[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z])(?:[ \u00a0-]?[0-9]{{2}}){{3}}[ \u00a0-]?[A-D]{AFTER}",
-            re.IGNORECASE,
+            rf"{BEFORE}(?:[Qq]{{2}}|[A-CEGHJ-PR-TW-Za-ceghj-pr-tw-z][A-CEGHJ-NPR-TW-Za-ceghj-npr-tw-z])"
+            rf"(?:[ \u00a0-]?[0-9]{{2}}){{3}}[ \u00a0-]?[A-Da-d]{AFTER}"
         ),
         hint=rf"{HINT_BEFORE_WORD}[A-Za-z]{{2}}(?:[ \u00a0-]?[0-9]{{2}}){{3}}[ \u00a0-]?[A-Da-d]{HINT_AFTER}",
         accept=_accept_nino,

@@ -37,8 +37,9 @@ _OPEN_LIST = re.compile(rf"{WALL}{_JOINT}\Z")
 _JOINT_CHARS = 8
 _WINDOW_CHARS_KEPT, _WINDOWS_KEPT, _JUDGEMENTS_KEPT = 512, 1000, 4096
 _HINTS_IN_GROUP, _GROUPS_TOGETHER = 5, 5  # tested together first: in a short text mostly none of them matches
-# A slice of work: the candidates that begin in `_SLICE_CHARS` characters, or `_SLICE_ITEMS` candidates judged or gaps searched.
-_SLICE_CHARS, _SLICE_ITEMS = 512, 16
+# A slice of work: one detector's candidates that begin in `_SLICE_CHARS` characters, or `_SLICE_ITEMS` candidates judged or
+# gaps searched. A pattern looks past the end of its stretch, up to 832 characters far: shorter stretches are mostly read twice.
+_SLICE_CHARS, _SLICE_ITEMS = 2048, 16
 _ANYTHING = "(?s:.)?"  # the hint of a detector without one
 _MASK_HINT = r"\*{4}[A-Za-z0-9@]"  # a mask ends a run of digits that hints would take for one
 
@@ -301,6 +302,8 @@ class _Search:
     def _fits(self, detector: Detector, before: str, after: str) -> bool:
         if not isinstance(detector, PatternDetector):
             return detector.fits(before, after)
+        if detector.word not in before:
+            return False
         kept, key = self.memory.before, (detector.name, before)
         said = kept.get(key)
         if said is None:
@@ -329,7 +332,7 @@ class _Search:
         candidates = Candidates(
             self.text[base:end], base, begin, self.skeleton, detectors, self.scanner.slice_chars, self.memory.namers
         )
-        while (batch := candidates.next()) is not None:
+        while (batch := (yield from candidates.next())) is not None:
             for *_, candidate in batch:
                 judged += 1
                 if judged % _SLICE_ITEMS == 0:

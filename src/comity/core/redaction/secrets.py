@@ -7,7 +7,17 @@ import re
 from comity.core.redaction.detector import Category, Need, PatternDetector
 from comity.core.redaction.joints import JOINT, SIGNED
 from comity.core.redaction.labels import SIGN_IN
-from comity.core.redaction.shapes import BEFORE, HINT_BEFORE_WORD, HINT_GAP, LONG_CHARS_MAX, WALL, Context, LatePattern, in_hint
+from comity.core.redaction.shapes import (
+    AT_WORD,
+    BEFORE,
+    HINT_BEFORE_WORD,
+    HINT_GAP,
+    LONG_CHARS_MAX,
+    WALL,
+    Context,
+    LatePattern,
+    in_hint,
+)
 
 # Prefixes that services give their keys; each is followed by many random characters.
 _KEY = (
@@ -30,7 +40,7 @@ _KEY_HINT = (
 )
 _LABELS = in_hint(SIGN_IN)
 _BORDER = r"(?:(?<![^\W_])|(?<=[a-z])(?=(?-i:[A-Z][a-z]))|(?<=PG)|(?<=DB))"  # a word's, or a hump's inside of a key
-_FIRST = "[pkmcswhljagплκكסपร密パ暗비암ş]"
+_FIRST = rf"[pkmcswhljagPKMCSWHLJAGплПЛκΚكסपร密パ暗비암şŞ]{AT_WORD}"
 _KEY_LABELS = (
     r"api[ _-]?keys?|apikey|api[ _-]?token|secret(?:[ _-]?(?:key|access[ _-]?key|token))?|client["
     r" _-]?secret|access[ _-]?(?:key|token)|auth[ _-]?token"
@@ -140,6 +150,7 @@ SECRETS: tuple[PatternDetector, ...] = (
             re.IGNORECASE,
         ),
         shape_chars_max=LONG_CHARS_MAX,
+        first="[pPaAsSuU]",
         hint=r"(?i:password|pwd|accountkey|sharedaccesskey|user ?id|uid)=[^\s;]{4,128};",
         accept=_accept_password,
     ),
@@ -186,6 +197,7 @@ SECRETS: tuple[PatternDetector, ...] = (
             r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,120}\.[A-Za-z0-9_-]{8,128}(?:[A-Za-z0-9_-]{0,24})(?:\.[A-Za-z0-9_-]{0,90})?"
         ),
         shape_chars_max=384,
+        first="e",
         hint=r"eyJ[A-Za-z0-9_\-]{8}",
     ),
     PatternDetector(
@@ -199,6 +211,7 @@ SECRETS: tuple[PatternDetector, ...] = (
             re.IGNORECASE,
         ),
         shape_chars_max=LONG_CHARS_MAX,
+        first="[bB]",
         hint=r"(?i:bearer|basic)[ |]{1,3}[A-Za-z0-9._~+/\-]{12}",
         accept=_accept_bearer,
     ),
@@ -214,6 +227,7 @@ SECRETS: tuple[PatternDetector, ...] = (
             re.IGNORECASE,
         ),
         shape_chars_max=LONG_CHARS_MAX,
+        first="[bBtTaA]",
         hint=r"(?i:authori[sz]ation)(?s:.{0,8})(?i:bearer|basic|token|apikey)[ ]{1,3}[A-Za-z0-9._~+/=:\-]{12}",
         accept=_accept_authorization,
         need=Need.CONTEXT,
@@ -229,6 +243,7 @@ SECRETS: tuple[PatternDetector, ...] = (
         hint=rf"PRIVATE KEY(?: BLOCK)?-----{HINT_GAP}[A-Za-z0-9+/]{{16}}",
         need=Need.CONTEXT,
         context=Context(PRIVATE_KEY_LABEL),
+        word="PRIVATE KEY",
         reach=16,
     ),
     PatternDetector(
@@ -237,11 +252,12 @@ SECRETS: tuple[PatternDetector, ...] = (
         category=Category.SECRET,
         priority=14,
         pattern=LatePattern(
-            rf"{_BORDER}(?={_FIRST})(?:{_LABELS}){SIGNED}"
+            rf"{_BORDER}(?:{_LABELS}){SIGNED}"
             rf"(?P<value>[^\s\"'`“”<>\[\]{{}}()\\]{{4,64}})(?![^\s\"'`“”<>{{}})\]\\])",
             re.IGNORECASE,
         ),
         shape_chars_max=LONG_CHARS_MAX,
+        first=_FIRST,
         hint=rf"(?i:{_LABELS})(?:\\?[^A-Za-z0-9_\s]|\s{{0,2}}[:=\-：])",
         accept=_accept_password,
     ),
@@ -251,12 +267,13 @@ SECRETS: tuple[PatternDetector, ...] = (
         category=Category.SECRET,
         priority=15,
         pattern=LatePattern(
-            rf"{_BORDER}(?={_FIRST})(?:{_LABELS}){_OWNER}(?:{JOINT}|(?:['’]s)?[ ]|是|は)"
+            rf"{_BORDER}(?:{_LABELS}){_OWNER}(?:{JOINT}|(?:['’]s)?[ ]|是|は)"
             rf"(?:(?:is|ist|lautet:?|est|es|è|é|to|jest|är|er|on|je|this|now)[ ])?"
             rf"[\"'`“(\[「『]?(?P<value>[^\s\"'`“”<>\[\]{{}}()「」『』]{{6,64}})",
             re.IGNORECASE,
         ),
         shape_chars_max=LONG_CHARS_MAX,
+        first=_FIRST,
         hint=rf"(?i:{_LABELS})(?:['’]s[ ]|[^A-Za-z0-9_]|是|は|\\[nt])",
         accept=_accept_spoken,
     ),
@@ -303,6 +320,7 @@ SECRETS: tuple[PatternDetector, ...] = (
             re.IGNORECASE,
         ),
         shape_chars_max=384,
+        first="[rRsSmMbB]",
         hint=r"(?i:(?:recovery|seed|mnemonic|backup|secret)[ ]phrase|seed[ ]words)",
     ),
     PatternDetector(
@@ -314,6 +332,7 @@ SECRETS: tuple[PatternDetector, ...] = (
             rf"(?<![A-Za-z])(?:{_COOKIES})=(?P<value>[A-Za-z0-9%_.~+/-]{{16,128}}={{0,2}})(?![A-Za-z0-9_])", re.IGNORECASE
         ),
         shape_chars_max=LONG_CHARS_MAX,
+        first="[sSpPjJaAcCxXrR]",
         hint=rf"(?i:{_COOKIES})=[A-Za-z0-9%_.~+/\-]{{16}}",
         accept=_accept_secret,
     ),
@@ -341,6 +360,7 @@ SECRETS: tuple[PatternDetector, ...] = (
             re.IGNORECASE,
         ),
         shape_chars_max=LONG_CHARS_MAX,
+        first="[pP]",
         hint=r"(?:pw|pass|PW|PASS|Pass)[^A-Za-z0-9_]",
         accept=_accept_weak,
     ),

@@ -50,6 +50,8 @@ SEPARATOR: Final = "[ \u00a0\u2007\u202f.\\-\u2010-\u2013]"
 LETTER: Final = "A-Za-z\u00c0-\u024f"  # inside a character class
 
 BEFORE: Final = r"(?<![A-Za-z0-9_])"
+# Behind the first character of a match: it begins a word, or a hump inside of a key ("dbPassword", "PGPASSWORD").
+AT_WORD: Final = "(?:(?<![^\\W_](?s:.))|(?<=[a-zGB][A-Z]))"
 AFTER: Final = r"(?![A-Za-z0-9_])"
 AFTER_DIGIT: Final = r"(?![A-Za-z0-9_])(?![-.][0-9]|-[A-Za-z])"  # "219-09-9999-B" is a part
 NOT_AFTER_DIGIT: Final = LatePattern(r"[0-9][-.]$")  # the left twin of AFTER_DIGIT
