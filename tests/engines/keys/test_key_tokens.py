@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from comity.core.access import Left, Role, Standing
 from comity.core.access.claims import encode
 from comity.engines.keys import KeyRing, Tokens, UsedTokens
-from comity.engines.keys.ring import LOOK_MS, decode_bytes
+from comity.engines.keys.ring import KEYS_MAX, LOOK_MS, decode_bytes
 from comity.errors import CallerError, RefusedError
 
 NOW = 1_800_000_000_000
@@ -167,6 +167,24 @@ def test_a_trusted_node_speaks_for_its_agents_within_its_scope_and_tenants():
 def test_only_public_ed25519_keys_can_be_trusted(jwks):
     with pytest.raises(CallerError):
         make().ring.trust("n2", jwks, tenants=("default",), now_ms=NOW)
+
+
+def test_each_field_of_a_key_that_is_trusted_is_looked_at():
+    there = make(issuer="n2").ring.jwks()["keys"][0]
+    x = {length: base64.urlsafe_b64encode(bytes(length)).rstrip(b"=").decode() for length in (31, 32, 33)}
+    sound = [dict(there), {"kty": "OKP", "crv": "Ed25519", "x": x[32]}]
+    wrong = [{"kty": "EC"}, {"crv": "X25519"}, {"alg": "ES256"}, {"d": x[32]}, {"x": x[31]}, {"x": x[33]}, {"x": 7}]
+
+    def is_trusted(*keys) -> bool:
+        try:
+            make().ring.trust("n2", {"keys": list(keys)}, tenants=("default",), now_ms=NOW)
+        except CallerError:
+            return False
+        return True
+
+    assert [is_trusted(one) for one in sound] == [True, True]
+    assert [is_trusted(there | one) for one in wrong] == [False] * len(wrong)
+    assert (is_trusted(*[there] * KEYS_MAX), is_trusted(*[there] * (KEYS_MAX + 1))) == (True, False)
 
 
 def test_key_files_are_for_their_owner_alone(tmp_path):

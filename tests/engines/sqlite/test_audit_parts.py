@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from comity.core.journal.audit import GENESIS
+from comity.core.journal.audit import GENESIS, link
 from comity.engines.sqlite.audit_parts import PART_ROWS_LEAST, parts_of, walk_parts
 from comity.engines.sqlite.audit_rows import verify_chain
 from comity.engines.sqlite.journal import SqliteJournal
@@ -57,3 +57,20 @@ def test_a_changed_row_in_any_part_is_named(store, tmp_path, row_id):
         connection.commit()
         verdict = verify_chain(connection, walker=partial(walk_parts, copy, 3))
     assert (verdict.ok, verdict.row_id) == (False, row_id)
+
+
+def test_parts_that_claim_to_meet_over_rows_that_were_removed_do_not(store, tmp_path):
+    copy = tmp_path / "copy.db"
+    copy.write_bytes(store.read_bytes())
+    with closing(sqlite3.connect(copy)) as connection:
+        rows = connection.execute("SELECT id, body, hash FROM audit ORDER BY id").fetchall()
+        sealed = rows[3][2]  # of row 4; row 5 goes, row 6 says that it is row 4, and the rest of the chain follows from that
+        connection.execute("DELETE FROM audit WHERE id = 5")
+        connection.execute("UPDATE audit SET hash = ? WHERE id = 6", (sealed,))
+        for row_id, body, _ in rows[6:]:
+            sealed = link(row_id, body, sealed)
+            connection.execute("UPDATE audit SET hash = ? WHERE id = ?", (sealed, row_id))
+        connection.execute("UPDATE head SET hash = ?", (sealed,))
+        connection.commit()
+        assert walk_parts(copy, 2, 0, GENESIS.encode(), ROWS) != (ROWS + 1, sealed.encode())
+        assert not verify_chain(connection, walker=partial(walk_parts, copy, 2)).ok

@@ -14,7 +14,7 @@ from comity.engines.sqlite.connecting import connect
 from comity.engines.sqlite.erasing import erase_session
 from comity.engines.sqlite.file import make_file
 from comity.engines.sqlite.journal import SqliteJournal
-from comity.engines.sqlite.tables import prepare, write_batch
+from comity.engines.sqlite.tables import calls_of_session, prepare, write_batch
 from comity.errors import UnavailableError
 from comity.testing.contracts.records import accepted, run, settled, written
 
@@ -79,6 +79,14 @@ def test_erasing_a_session_takes_every_document_of_it_and_none_of_another(store)
         assert erase_session(connection, "acme", "s") == len(mine) - 2  # its rows count with it
         left = set(connection.execute("SELECT kind, key FROM documents"))
     assert left == {(one.kind.value, one.key) for one in others}
+
+
+def test_the_calls_of_a_session_are_those_of_its_tenant_and_name(store):
+    with contextlib.closing(connect(store)) as connection:
+        prepare(connection)
+        records = [accepted("mine"), accepted("far", tenant_id="other"), settled("says s-1", '"s-1"', session_id="s-2")]
+        write_batch(connection, records, "node")
+        assert [call.request_id for call in calls_of_session(connection, "default", "s-1")] == ["mine"]
 
 
 def test_an_erasure_says_when_a_reader_still_keeps_what_was_erased(store):

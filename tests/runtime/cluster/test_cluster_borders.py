@@ -195,6 +195,19 @@ def test_the_longest_time_that_a_callee_allows_holds_on_its_node() -> None:
     play(case, [asker()], [worker(seconds=5, of_agent=Limits(timeout_ms=100, timeout_ms_max=100))])
 
 
+def test_a_deadline_that_is_later_than_the_limits_beside_it_allow_is_not_taken_from_another_node() -> None:
+    async def case(world: World, one: Node, two: Node) -> None:
+        task, ask = await begun(world, one)
+        late = ask.request.deadline_at + 10 * ask.request.limits.timeout_ms_max
+        deliver(world, "n1", replace(ask, request=replace(ask.request, request_id="r.2", deadline_at=late)))
+        await asyncio.sleep(0.1)
+        latest = VirtualClock().now_ns() // 1_000_000 + ask.request.limits.timeout_ms_max
+        assert two._path.calls["r.2"].request.deadline_at <= latest
+        task.cancel()
+
+    play(case, [asker()], [worker()])
+
+
 @pytest.mark.parametrize("whose", ["limits", "of_agent"])
 def test_the_calls_that_a_callee_allows_itself_are_all_it_has_on_its_node(whose: str) -> None:
     async def case(world: World, one: Node, two: Node) -> None:
@@ -231,5 +244,20 @@ def test_a_call_that_another_node_refuses_costs_nothing() -> None:
     async def case(world: World, one: Node, two: Node) -> None:
         reply = await one.call("FRONT", "ASK", {"times": 3}, user_id="u")
         assert reply.data == {"told": ["INPUT_VALIDATION_FAILED"] * 3, "calls": 0}
+
+    play(case, [asker()], [back])
+
+
+def test_an_agent_of_another_node_that_is_called_by_its_alias_is_the_same_agent() -> None:
+    back = Agent("BACK", aliases=["OLD"])
+
+    @back.capability("DO")
+    async def do(ctx: Context) -> int:
+        ctx.state["times"] = ctx.state.get("times", 0) + 1
+        return ctx.state["times"]
+
+    async def case(world: World, one: Node, two: Node) -> None:
+        replies = [await one.call(target, "DO", user_id="u") for target in ("OLD", "BACK", "OLD")]
+        assert [(reply.data, reply.source) for reply in replies] == [(1, "BACK"), (2, "BACK"), (3, "BACK")]
 
     play(case, [asker()], [back])

@@ -427,7 +427,7 @@ class JournalContract:
 
     def test_erasing_a_session_takes_all_of_it_and_nothing_else(self, journal: Journal) -> None:
         async def scenario(journal: Journal) -> None:
-            asked = b'{"tenant_id":"default","session_id":"%s"}'
+            asked = b'{"tenant_id":"%s","session_id":"%s"}'
             await written(
                 journal,
                 accepted("mine"),
@@ -435,22 +435,26 @@ class JournalContract:
                 accepted("mine.1", parent_id="mine"),
                 accepted("theirs", session_id="s-2"),
                 settled("says s-1", '"s-1"', session_id="s-2"),
+                accepted("far", tenant_id="other"),
+                accepted("far ended", tenant_id="other"),
+                settled("far ended", tenant_id="other"),
                 Saved(Document.SESSION, "default\x1fs-1", 1, b"{}"),
                 Saved(Document.USE, "default\x1fs-1", 1, b""),
                 Saved(Document.VAULT, "default\x1fs-1", 1, b"{}"),
                 Saved(Document.VAULT, "other\x1fs-1", 1, b"{}"),
                 Saved(Document.STATE, "default\x1fs-1", 1, b"{}"),
-                Saved(Document.APPROVAL, "mine#1", 1, asked % b"s-1"),
-                Saved(Document.APPROVAL, "theirs#1", 1, asked % b"s-2"),
+                Saved(Document.APPROVAL, "mine#1", 1, asked % (b"default", b"s-1")),
+                Saved(Document.APPROVAL, "theirs#1", 1, asked % (b"default", b"s-2")),
+                Saved(Document.APPROVAL, "far#1", 1, asked % (b"other", b"s-1")),
             )
             assert journal.erase("default", "s-1") == 6
-            names = ("mine", "mine.1", "theirs", "says s-1")
-            assert [name for name in names if journal.call(name) is not None] == ["theirs", "says s-1"]
+            kept = ["theirs", "says s-1", "far", "far ended"]
+            assert [name for name in ("mine", "mine.1", *kept) if journal.call(name) is not None] == kept
             assert journal.list_documents(Document.SESSION) == journal.list_documents(Document.USE) == []
             assert [key for key, _ in journal.list_documents(Document.VAULT)] == ["other\x1fs-1"]
             assert [key for key, _ in journal.list_documents(Document.STATE)] == ["default\x1fs-1"]
-            assert [key for key, _ in journal.list_documents(Document.APPROVAL)] == ["theirs#1"]
-            assert journal.verify() == (True, 5, None, "")
+            assert [key for key, _ in journal.list_documents(Document.APPROVAL)] == ["far#1", "theirs#1"]
+            assert journal.verify() == (True, 8, None, "")
             assert journal.erase("default", "s-1") == 0
 
         run(journal, scenario)
