@@ -49,7 +49,7 @@ from comity.runtime.call.long_request import LongRequests
 from comity.runtime.call.placement import CallRoot, Placement
 from comity.runtime.call.replay import Runs, count_begun, reused
 from comity.runtime.call.replies import Replies
-from comity.runtime.call.run import Execution
+from comity.runtime.call.run import Batches, Execution
 from comity.runtime.call.screening import screen
 from comity.runtime.call.settle import Settlement
 from comity.runtime.call.slices import LONG_BYTES
@@ -91,7 +91,7 @@ class CallPath(Replies):
 
     # Slots: in an object of more than thirty attributes, Python looks for every method it calls in a table of attributes first.
     __slots__ = (
-        "_context", "_execution", "_go_on", "_guardrails", "_latest", "_long_requests", "_reader", "_shared_at",
+        "_batches", "_context", "_execution", "_go_on", "_guardrails", "_latest", "_long_requests", "_reader", "_shared_at",
         "_stopping", "_turnstile", "activations", "answers", "call_root", "guidance", "hand_off", "identity_key", "ids",
         "inheritance", "is_closed", "limits", "observer", "prices", "registry", "slices", "steps", "threads", "toolbox",
         "watchdog", "workflows",
@@ -130,6 +130,7 @@ class CallPath(Replies):
         self._execution = Execution(clock, env.ids, env.threads, env.run_in_process, env.answers, env.slices, observer)
         self._long_requests = LongRequests(self.settlement, env.slices, env.answers)
         self._turnstile = Turnstile(env.loop)
+        self._batches = Batches(env.loop, self._run)
         self._latest: Identity | Request = Identity("", "", "")  # whose call came last; at first no user's
         self._shared_at = 0  # when a user called after another; 0 if that never was
 
@@ -476,12 +477,14 @@ class CallPath(Replies):
         call.seat.holders[call] = None
         if call.log is not None:
             call.log.add(events.Kind.STARTED, self.clock.now_ns() // 1_000_000, call.request, text=call.capability.doing)
-        call.task = self.loop.create_task(self._run(call), name=call.request.request_id)
+        self._batches.start(call)
 
     async def _run(self, call: Call) -> None:
         if OTEL in MODULES or use.has_begun:
             ambient.enter(standing.place_of(self.recorder, call, call.request))
         try:
+            if call.state is not RUNNING:  # it ended, or was put aside, before its code began
+                return
             reply = await self._execution.run(call, self._context(self, call))
         except asyncio.CancelledError:
             # Settled already by the code that cancelled the call; if not, the agent cancelled itself.
@@ -509,7 +512,7 @@ class CallPath(Replies):
             self.settlement.cancel(call, "the node is closing")
         running = {call.task: described(call) for call in calls if call.task is not None}
         others = [*self.settlement.breakers.close(), *self.activations.stop()]
-        await all_ended(running | {task: task.get_name() for task in others})
+        await all_ended(running | {task: task.get_name() for task in (*others, *self._batches.coming)})
         self._stopping.close()
         self.activations.close()
         self.settlement.deadlines.close()

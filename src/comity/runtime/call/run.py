@@ -1,13 +1,16 @@
-"""Running a capability: its implementations in order, retries of what is transient, and reading what comes back."""
+"""Running a capability: in which task, its implementations in order, retries of what is transient, reading what comes back."""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
 import logging
-from collections.abc import Awaitable, Callable
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from contextvars import Context, copy_context
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from types import coroutine
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 import msgspec
 
@@ -47,6 +50,8 @@ from comity.runtime.agent.failure_log import log_raised
 
 log = logging.getLogger("comity")
 
+Code = Coroutine[Any, Any, None]
+Batch = deque[tuple["Call", Context]]
 _NOTHING_RAN: Final = Error.of("TARGET_FAILED", "no implementation could run")
 STANDS_IN: Final = "The usual source was not available. This answer comes from a substitute and may be less exact or older."
 
@@ -77,6 +82,74 @@ class Hide(Protocol):
     def trace(self, call: Call, text: str) -> str:
         """Return a traceback without it, for the log."""
         ...
+
+
+class Batches:
+    """Starts the code of calls: calls that start in one turn of the loop share a task until one of them suspends.
+
+    Most calls of a busy node wait for nothing, and a task of its own costs such a call a tenth of its time. A call that
+    suspends keeps the task it runs in, as its own; the calls behind it in the batch go on in a new task. Each call has context
+    variables of its own, copied from the code that started it; a task that was cancelled starts no further call. See ADR 149.
+    """
+
+    __slots__ = ("_latest", "_loop", "_run", "_task", "coming")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, run: Callable[[Call], Code]) -> None:
+        self._loop = loop
+        self._run = run
+        self._latest: Batch = deque()  # takes calls until its task begins
+        self._task: asyncio.Task[None] | None = None  # of that batch
+        self.coming: dict[asyncio.Task[None], None] = {}  # tasks that have not begun
+
+    def start(self, call: Call) -> None:
+        """Run the code of a call in the next turn of the loop."""
+        batch = self._latest
+        batch.append((call, copy_context()))
+        if self._task is None or self._task.done():  # done without having begun: the program cancelled it
+            self._task = self._begin(batch)
+
+    def _begin(self, batch: Batch) -> asyncio.Task[None]:
+        task = self._loop.create_task(self._work(batch))
+        self.coming[task] = None
+        return task
+
+    async def _work(self, batch: Batch) -> None:
+        if batch is self._latest:
+            self._latest, self._task = deque(), None
+        task = cast("asyncio.Task[None]", asyncio.current_task())
+        del self.coming[task]
+        try:
+            while True:
+                call, context = batch.popleft()
+                call.task = task
+                task.set_name(call.request.request_id)  # by which the watchdog finds the call
+                code = self._run(call)
+                try:
+                    waits_for = context.run(code.send, None)
+                except StopIteration:
+                    if not batch or task.cancelling():
+                        return
+                else:
+                    break
+        finally:  # also where the program is to end
+            if batch:
+                self._begin(batch)
+        await _go_on(code, context, waits_for)
+
+
+@coroutine
+def _go_on(code: Code, context: Context, waits_for: Any) -> Generator[Any, Any, None]:
+    """Run suspended code to its end, each step in its own context."""
+    try:
+        while True:
+            try:
+                yield waits_for
+            except BaseException as raised:  # noqa: BLE001  for the code to handle
+                waits_for = context.run(code.throw, raised)
+            else:
+                waits_for = context.run(code.send, None)
+    except StopIteration:
+        return
 
 
 class Execution:
