@@ -44,7 +44,7 @@ serve: $(RUNS) ## serve the demo's agents and the console on loopback; open the 
 test: export PYTEST_DEBUG_TEMPROOT := $(wildcard /dev/shm)
 # Three workers also on two cores: some tests wait.
 test: $(READY) ## run the test suite; PYTHON=python3.13 chooses another Python
-	$(RUN) -m pytest -n 3 --dist worksteal
+	$(RUN) -m pytest -n 3 --dist worksteal -m "not types"
 
 quick: export PYTEST_DEBUG_TEMPROOT := $(wildcard /dev/shm)
 quick: $(READY) ## core, dialects and runtime alone, without property tests and worker processes: under a minute
@@ -55,12 +55,12 @@ EXAMPLES ?= 1000
 fuzz: $(READY) ## try EXAMPLES inputs at every property, where the suite tries 20
 	COMITY_EXAMPLES=$(EXAMPLES) $(RUN) -m pytest --timeout 0 -n 2 --dist worksteal -m hypothesis
 
-check: $(READY) ## formatting, lint, types, layer rule, doc tests
+check: $(READY) ## formatting, lint, types of the code, its calls and the examples, layer rule, doc tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(RUN) scripts/check_layers.py
-	$(RUN) -m pytest tests/docs
+	$(RUN) -m pytest tests/docs tests/types
 
 docs: $(READY) ## draw the pages that show the code
 	$(RUN) scripts/draw_docs.py

@@ -38,6 +38,7 @@ MYPY = (
 )
 
 
+@pytest.mark.types
 def test_every_python_example_has_the_types_it_shows(tmp_path):
     for page in (*RUNNABLE, ROOT / "docs" / "testing.md"):
         (tmp_path / f"{page.stem}_page.py").write_text(MYPY + "\n".join(blocks_of(page)))

@@ -40,6 +40,7 @@ def plain(text):
     return re.sub(r"^def (.*)", r"\1", kind)
 
 
+@pytest.mark.types
 @pytest.mark.parametrize("checker", [of_mypy, of_pyright])
 def test_calls_by_function_are_typed(checker):
     wrong, revealed = checker()

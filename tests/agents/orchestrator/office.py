@@ -6,6 +6,9 @@ from typing import Any
 
 from comity import Agent, Context, Reply
 from comity.agents.orchestrator import Orchestrator
+from comity.agents.orchestrator.rankers import OfflineRanker
+
+RANKER = OfflineRanker()  # learns what the office can do once, not for every test
 
 
 class Office:
@@ -14,7 +17,7 @@ class Office:
     def __init__(self, **settings: Any) -> None:
         self.calls: list[tuple[str, dict[str, Any]]] = []
         self.seen: dict[str, Any] = {}
-        self.orchestrator = Orchestrator(**settings)
+        self.orchestrator = Orchestrator(**{"ranker": RANKER} | settings)
         self.analyst = Agent("ANL", description="Financial analysis")
         self.writer = Agent("DOC", description="Documents")
         self.audience = Agent("AUD", description="Audiences")

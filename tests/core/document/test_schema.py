@@ -393,7 +393,10 @@ def test_a_type_can_be_told_as_json_schema():
     assert schema["required"] == ["cash_flows"]
     assert schema["properties"]["cash_flows"] == {"items": {"type": "number"}, "title": "Cash Flows", "type": "array"}
     assert schema["additionalProperties"] is False
-    assert PythonType(int, path="data").json_schema() == {"type": "integer"}
+    number = PythonType(int, path="data")
+    assert number.json_schema() == {"type": "integer"}
+    number.json_schema()["type"] = "string"  # the caller's own
+    assert number.json_schema() == {"type": "integer"}
 
 
 # --- JSON Schema ----------------------------------------------------------------------------------------------------------

@@ -304,7 +304,7 @@ DEFECTS = (
         "EveryHandoffEnds",
         lambda: [mock.patch.object(handoff_queue, "_overdue", return_value=())],
         scenario="handoffs",
-        known=3,
+        known=14,
     ),
 )
 

@@ -20,10 +20,14 @@ from comity.testing.sim.shrink import shrink
 ROOT = Path(__file__).parents[3]
 
 
-def run_pytest(*arguments: str, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess:
+def run_pytest(*arguments: str, cwd: Path = ROOT, finds: bool = False, **environment: str) -> subprocess.CompletedProcess:
+    """Run pytest as a user does. Unless it `finds` its plugins, it is told them: to find them it imports and rewrites much."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COMITY_"))}
-    without = ("no:cacheprovider", "no:hypothesispytest", "no:anyio", "no:schemathesis")  # which take most of the time to start
-    command = [sys.executable, "-m", "pytest", *(f"-p{name}" for name in without), *arguments]
+    plugins = ("no:hypothesispytest", "no:anyio", "no:schemathesis")  # which take most of the time to start
+    if not finds:
+        clean["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+        plugins = ("comity.testing.plugin", "xdist.plugin")
+    command = [sys.executable, "-m", "pytest", *(f"-p{name}" for name in ("no:cacheprovider", *plugins)), *arguments]
     return subprocess.run(command, cwd=cwd, env=clean | environment, capture_output=True, text=True, check=False)
 
 
@@ -49,7 +53,7 @@ def test_the_printed_command_runs_where_pytest_was_started_whatever_the_test_is_
         "@pytest.mark.parametrize('name', ['it\\'s :: $HOME', 'b'])\n"
         "@simulate(seeds=2)\nasync def test_it(world, name): assert name == 'b'\n"
     )
-    found = "".join(run_pytest(*processes, cwd=folder).stdout for processes in ((), ("-n", "1")))
+    found = "".join(run_pytest(*processes, cwd=folder, finds=not processes).stdout for processes in ((), ("-n", "1")))
     command, of_a_worker = re.findall(r"python -m pytest (.*--comity-seed.*)$", found, re.MULTILINE)
     assert command == of_a_worker
     again = run_pytest(*shlex.split(command), cwd=folder)

@@ -10,7 +10,9 @@ import inspect
 import types
 import typing
 from collections.abc import Callable, Collection, Mapping
+from copy import deepcopy
 from difflib import get_close_matches
+from functools import cached_property
 from typing import Any, NotRequired, Protocol
 
 import jsonschema_rs
@@ -131,7 +133,12 @@ class PythonType:
         return self._validate(raw, strict=True)
 
     def json_schema(self) -> dict[str, Any]:
-        """Return the JSON Schema pydantic derives from the type."""
+        """Return the JSON Schema pydantic derives from the type, as a dictionary of the caller's own."""
+        return deepcopy(self._json_schema)
+
+    @cached_property
+    def _json_schema(self) -> dict[str, Any]:
+        """Derived once: it takes milliseconds, and a model agent tells it to its model in every turn."""
         schema: dict[str, Any] = self._adapter.json_schema()
         return schema
 
