@@ -9,7 +9,7 @@ import pytest
 from served import TOKEN, echo_agent, serving
 
 from comity import Agent, Node, Prices, Usage
-from comity.server.connection import PIPELINED_MAX
+from comity.server.connection import LINGER_BYTES_MAX, PIPELINED_MAX
 from comity.testing import Answer, ScriptedModel
 
 
@@ -109,6 +109,44 @@ def test_a_body_that_is_too_large_is_refused_before_it_has_come() -> None:
             told = await asyncio.wait_for(reader.read(200), 20)
             assert told.startswith(b"HTTP/1.1 413")
             writer.close()
+
+    asyncio.run(go())
+
+
+@pytest.mark.parametrize(("token", "status"), [(TOKEN, 413), ("forged", 401)])
+def test_a_client_that_sends_all_of_a_large_body_before_it_reads_sees_its_answer(token, status) -> None:
+    async def go() -> None:
+        async with serving() as served:
+            headers = {"authorization": f"Bearer {token}", "content-type": "application/json"}
+            for _ in range(3):
+                answer = await served.client.post("/v1/calls", content=b"x" * 10_000_000, headers=headers)
+                assert answer.status_code == status
+
+    asyncio.run(go())
+
+
+async def _pour(writer: asyncio.StreamWriter, most: int) -> int:
+    """Send bytes until the server cuts the connection off, or all were sent; return how many were."""
+    sent = 0
+    with contextlib.suppress(ConnectionError):
+        while sent < most:
+            writer.write(b"x" * 1_000_000)
+            await writer.drain()
+            sent += 1_000_000
+    return sent
+
+
+@pytest.mark.parametrize("token", [TOKEN, "forged"])
+def test_a_body_without_end_is_thrown_away_up_to_a_bound_and_then_cut_off(token) -> None:
+    async def go() -> None:
+        async with serving() as served:
+            head = (
+                f"POST /v1/calls HTTP/1.1\r\nHost: HOST\r\nAuthorization: Bearer {token}\r\nContent-Length: 1000000000\r\n\r\n"
+            )
+            _, writer = await _raw(served.url, head.encode())
+            sent = await _pour(writer, 20 * LINGER_BYTES_MAX)
+            assert LINGER_BYTES_MAX < sent < 20 * LINGER_BYTES_MAX
+            assert (await served.call()).status_code == 200
 
     asyncio.run(go())
 

@@ -2,6 +2,9 @@
 
 A client that sends its head or its body too slowly, or takes nothing of what it asked for, is cut off. One sweep a second looks
 at all connections, so that a request costs no timer of its own.
+
+The rest of a request that is answered before its body has arrived, such as one that is too large, is read and thrown away,
+within bounds: a socket that is closed with bytes unread resets the connection, and the client never sees its answer.
 """
 
 from __future__ import annotations
@@ -19,6 +22,10 @@ SWEEP_S: Final = 1.0
 # Requests that a connection may send before the first is answered: what comes in one piece is parsed in one go, and 230 of
 # them held every other client up for 130 ms.
 PIPELINED_MAX: Final = 32
+# Of a body that no handler wants: so many bytes are thrown away, in pieces as far apart as this, for so long at most.
+LINGER_BYTES_MAX: Final = 16 * 1024 * 1024
+LINGER_PAUSE_S: Final = 0.005
+LINGER_S: Final = 10.0
 
 
 _PLAIN: Final = (
@@ -106,6 +113,24 @@ class Connections:
             connection.abort()
 
 
+class Channel:
+    """The transport of a connection, which is closed only once the request that was answered has arrived, or was given up."""
+
+    __slots__ = ("_connection", "_transport", "is_closing", "write")
+
+    def __init__(self, transport: Any, connection: Connection) -> None:
+        self._transport, self._connection = transport, connection
+        self.write, self.is_closing = transport.write, transport.is_closing  # with every answer: not looked up by name
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def close(self) -> None:
+        """Close the connection, or let the rest of its request arrive first."""
+        if not self._connection.linger():
+            self._transport.close()
+
+
 class Connection(HttpToolsProtocol):
     """One connection. `reading_since` is when the request that is arriving began, 0 while none is."""
 
@@ -117,11 +142,12 @@ class Connection(HttpToolsProtocol):
         self.body_bytes = -1  # of the request that is arriving; -1 until its head is complete
         self.stalled_since = 0.0
         self.is_lost = False
+        self.lingers_until = 0.0  # then the rest of its request is thrown away; 0 for a connection that is served
         self.waiter: asyncio.Future[None] | None = None  # of the stream that it carries
 
     def connection_made(self, transport: Any) -> None:
         """Begin; a connection too many is closed at once."""
-        super().connection_made(transport)
+        super().connection_made(Channel(transport, self))  # type: ignore[arg-type]
         peer = transport.get_extra_info("peername")
         self.address = str(peer[0]) if isinstance(peer, tuple) else ""
         self.reading_since = time.monotonic()
@@ -138,9 +164,34 @@ class Connection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Note when a request began to arrive."""
+        if self.lingers_until:
+            self._throw_away(len(data))
+            return
         if not self.reading_since and (self.cycle is None or self.cycle.response_complete):
             self.reading_since = time.monotonic()
         super().data_received(data)
+
+    def linger(self) -> bool:
+        """Say that no more is sent, and wait for the rest of the request; return False where there is no rest."""
+        if self.lingers_until or not self.reading_since or self.body_bytes < 0 or self.transport.is_closing():
+            return False
+        self.lingers_until = time.monotonic() + LINGER_S
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+        self.flow.resume_reading()
+        return True
+
+    def _throw_away(self, size: int) -> None:
+        self.body_bytes += size
+        if self.body_bytes > LINGER_BYTES_MAX:
+            self.abort()
+            return
+        self.transport.pause_reading()
+        self.loop.call_later(LINGER_PAUSE_S, self._go_on_reading)
+
+    def _go_on_reading(self) -> None:
+        if not self.is_lost and not self.transport.is_closing():
+            self.transport.resume_reading()
 
     def on_message_begin(self) -> None:
         """A head begins. Raises where too many requests wait for an answer, which ends the connection with status 400."""
@@ -156,8 +207,11 @@ class Connection(HttpToolsProtocol):
         self.scope["comity.connection"] = self  # type: ignore[typeddict-unknown-key]
 
     def on_body(self, body: bytes) -> None:
-        """Count a part of the body."""
+        """Count a part of the body; a body without end is cut off once its request has been answered."""
         self.body_bytes += len(body)
+        if self.body_bytes > LINGER_BYTES_MAX and self.cycle.response_complete:
+            self.abort()
+            return
         super().on_body(body)
 
     def on_message_complete(self) -> None:
@@ -177,6 +231,8 @@ class Connection(HttpToolsProtocol):
 
     def is_stalled(self, now: float, settings: Settings) -> bool:
         """Return whether the client is too slow to send its head or its body, or to take its answer."""
+        if self.lingers_until:
+            return now > self.lingers_until
         if self.stalled_since and now - self.stalled_since > settings.stall_s:
             return True
         if not self.reading_since:
