@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 
 import pytest
 from served import TOKEN, echo_agent, serving
@@ -289,6 +290,23 @@ def test_the_files_of_the_console_are_packed_for_clients_that_can_unpack_them_an
             assert packed.headers["etag"] != plain.headers["etag"]
             known = {"Accept-Encoding": "gzip", "If-None-Match": packed.headers["etag"]}
             assert (await served.client.get("/console/app.css", headers=known)).status_code == 304
+
+    asyncio.run(main())
+
+
+def test_a_browser_keeps_the_files_that_the_page_names_and_asks_for_the_page_alone():
+    async def main():
+        async with serving() as served:
+            page = await served.client.get("/console/")
+            assert page.headers["cache-control"] == "no-cache"
+            named = re.findall(r'(?:href|src)="([^"]+)"', page.text)
+            assert len(named) > 10
+            for name in named:
+                kept = await served.client.get(f"/console/{name}")
+                assert (kept.status_code, "immutable" in kept.headers["cache-control"]) == (200, True)
+            folder = named[0].partition("/")[0]
+            assert (await served.client.get(f"/console/{'0' * len(folder)}/main.js")).status_code == 404
+            assert "immutable" not in (await served.client.get("/console/main.js")).headers["cache-control"]
 
     asyncio.run(main())
 

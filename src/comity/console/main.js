@@ -14,6 +14,7 @@ const VIEWS = [
   ['Decide', 'approvals', 'Approvals', 'n'], ['', 'handoffs', 'Handoffs', 'h'], ['', 'guidance', 'Guidance', 'u'],
   ['Run', 'playground', 'Playground', 'p'], ['', 'workflows', 'Workflows', 'w'], ['', 'system', 'System', 'y'],
 ];
+const PRELOAD_MS = 1_500; // after the frame stands
 const loaded = new Map();
 /** Read the module of a view. */
 const load = (view) => import(`./views/${view}.js`).then((found) => loaded.set(view, found), (error) => loaded.set(view, { error }));
@@ -229,17 +230,23 @@ function Frame() {
     ['Z', 'Local time or UTC', () => { toggleUtc(); toast(utc.value ? 'Times in UTC' : 'Times in your zone'); }],
     ...VIEWS.map(([, id, name, key]) => [`g ${key}`, `Go to ${name}`, () => go(href(id))]),
   ]);
+  // The views that people open next are read once nothing else is to be done.
+  useEffect(() => { setTimeout(() => ['calls', 'call'].forEach((view) => loaded.has(view) || load(view)), PRELOAD_MS); }, []);
   return html`<div class="frame"><a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); document.getElementById('main').focus(); }}>Skip to the content</a>
     <${Rail} /><main class="main" id="main" tabindex="-1"><${View} /></main></div>
     ${paletteOpen.value && html`<${Palette} />`}${keysOpen.value && html`<${Keys} />`}`;
 }
 
+const unknown = signal(null); // why the node did not say who signs in
+
+/** Ask the node who signs in: at once where there is a token, before anything is drawn. */
+const askWho = () => effect(() => {
+  if (!token.value || me.value) return;
+  get('me').then((answer) => { me.value = answer; unknown.value = null; }, (failure) => { if (failure.status !== 401) unknown.value = failure; });
+});
+
 function App() {
-  const [error, setError] = useState(null);
-  useEffect(() => {
-    if (!token.value || me.value) return;
-    get('me').then((answer) => { me.value = answer; setError(null); }, (failure) => { if (failure.status !== 401) setError(failure); });
-  }, [token.value, me.value]);
+  const error = unknown.value;
   let page = html`<${SignIn} key=${problem.value?.message || ''} problem=${problem.value} />`;
   if (token.value) page = me.value ? html`<${Frame} />` : error ? html`<main class="body"><${Failure} error=${error} retry=${() => location.reload()} /></main>` : html`<${Loading} what="Signing in" />`;
   return html`${page}<${Dialogs} /><${Toasts} />`;
@@ -259,6 +266,7 @@ async function signIn() {
 addEventListener('hashchange', () => { if (/^#(?:code|signin(?:_error)?)=/.test(location.hash)) { me.value = null; signIn(); } });
 
 signIn().then(() => {
+  askWho();
   const root = document.getElementById('app');
   root.replaceChildren();
   render(html`<${App} />`, root);

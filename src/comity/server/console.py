@@ -1,11 +1,17 @@
-"""The console's files, as they are in the package: packed for clients that can, with an ETag, under a strict content policy."""
+"""The console's files, as they are in the package: packed for clients that can, with an ETag, under a strict content policy.
+
+The page names its files below a folder that is a hash of them all, so that a browser keeps them for good and asks for the page
+alone when it comes again; a tab that was open when the node changed never mixes files of two versions.
+"""
 
 from __future__ import annotations
 
 import gzip
 import hashlib
 import mimetypes
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
+from functools import cached_property
 from importlib import resources
 from importlib.resources.abc import Traversable
 from typing import Final
@@ -19,6 +25,8 @@ from comity.server.web import Receive, Scope, Send
 
 _TYPES: Final = {".js": "text/javascript", ".css": "text/css", ".html": "text/html", ".svg": "image/svg+xml"}
 _INDEX: Final = "index.html"
+_NAMED: Final = re.compile(rb'( (?:href|src)=")(?=[\w./-]+")')  # where the page names a file of its own
+_FOR_GOOD: Final = b"public, max-age=31536000, immutable"
 
 
 class Console:
@@ -33,9 +41,11 @@ class Console:
         scope["comity.route"] = "/console"
         if scope["method"] not in {"GET", "HEAD"}:
             raise CallerError(f"{scope['method']} is not allowed here", code="HTTP_METHOD_UNKNOWN", allow="GET, HEAD")
-        content, packed, media_type, tag = self._file(scope["path_params"].get("path", "") or _INDEX)
+        path = scope["path_params"].get("path", "")
+        name = path.removeprefix(self._folder)
+        content, packed, media_type, tag = self._file(name or _INDEX)
         asked = dict(scope["headers"])
-        headers = [(b"cache-control", b"no-cache"), (b"vary", b"accept-encoding"), *PAGE_HEADERS]
+        headers = [(b"cache-control", b"no-cache" if name == path else _FOR_GOOD), (b"vary", b"accept-encoding"), *PAGE_HEADERS]
         if b"gzip" in asked.get(b"accept-encoding", b""):
             content, tag = packed, tag[:-1] + b'-gzip"'
             headers.append((b"content-encoding", b"gzip"))
@@ -48,10 +58,20 @@ class Console:
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else content})
 
+    @cached_property
+    def _folder(self) -> str:
+        """The folder that the page names its files in, with a slash."""
+        digest = hashlib.sha256()
+        for one in _files(self._root):
+            digest.update(one.name.encode() + b"\0" + one.read_bytes())
+        return f"{digest.hexdigest()[:16]}/"
+
     def _file(self, name: str) -> tuple[bytes, bytes, bytes, bytes]:
         found = self._files.get(name)
         if found is None:
             content = self._read(name)
+            if name == _INDEX:
+                content = _NAMED.sub(rb"\g<1>" + self._folder.encode(), content)
             suffix = name[name.rfind(".") :]
             kind = _TYPES.get(suffix) or mimetypes.guess_type(name)[0] or "application/octet-stream"
             if kind.startswith("text/"):
@@ -71,6 +91,14 @@ class Console:
         if not place.is_file() or place.name.endswith(".py"):
             raise CallerError(f"the console has no file {ascii(name)[:80]}", code="HTTP_PATH_UNKNOWN")
         return place.read_bytes()
+
+
+def _files(folder: Traversable) -> Iterator[Traversable]:
+    for one in sorted(folder.iterdir(), key=lambda each: each.name):
+        if one.is_dir():
+            yield from _files(one)
+        else:
+            yield one
 
 
 async def _to_console(scope: Scope, _receive: Receive, send: Send) -> None:

@@ -146,6 +146,21 @@ def test_sessions_and_handoffs_are_paged(store):
     _with_reader(store, look)
 
 
+def test_the_rows_of_one_call_or_kind_are_those_that_a_filter_over_its_tree_lets_pass(store):
+    def look(reader) -> None:
+        calls = reader.calls_page(CallFilter(roots_only=False)).items
+        assert len({one.root_id for one in calls}) < len(calls)
+        for root_id in {one.root_id for one in calls}:
+            of_tree = reader.audit_page(AuditFilter(root_id=root_id), None, 1_000).items
+            for wanted in (
+                *(AuditFilter(root_id=root_id, request_id=one.request_id) for one in calls if one.root_id == root_id),
+                *(AuditFilter(root_id=root_id, kind=kind) for kind in ("admitted", "settled", "refused", "paused")),
+            ):
+                assert reader.audit_page(wanted, None, 1_000).items == [one for one in of_tree if wanted.passes(one)]
+
+    _with_reader(store, look)
+
+
 def test_an_index_that_is_damaged_or_of_another_audit_is_made_anew(tmp_path):
     store = tmp_path / "work.db"
 

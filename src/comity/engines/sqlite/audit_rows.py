@@ -86,7 +86,8 @@ _READ_ROWS: Final = f"SELECT {_COLUMNS} FROM audit WHERE id > ? ORDER BY id LIMI
 # Within a tree's part of the audit most rows of others are passed over by their bytes, which is cheaper than parsing them.
 _READ_TREE: Final = (
     f"SELECT {_COLUMNS} FROM ({_PARTS}) AS t CROSS JOIN audit ON audit.id BETWEEN t.first_id AND t.last_id "  # noqa: S608
-    f"WHERE t.root_id = ? AND audit.id > ? AND instr(audit.body, ?) AND {_ROOT} = ? ORDER BY audit.id LIMIT ?"
+    f"WHERE t.root_id = ? AND audit.id > ? AND substr(audit.body, 1, ?) = ? AND instr(audit.body, ?) AND {_ROOT} = ? "
+    "ORDER BY audit.id LIMIT ?"
 )
 READ_LINKS: Final = (
     "SELECT id, CASE typeof(body) WHEN 'blob' THEN body END AS body, CAST(hash AS BLOB) AS hash "
@@ -132,14 +133,25 @@ def insert_trees(connection: sqlite3.Connection, first: dict[str, int], last: di
 
 
 def read_rows(
-    connection: sqlite3.Connection, *, after_id: int = 0, limit: int | None = None, root_id: str | None = None
+    connection: sqlite3.Connection,
+    *,
+    after_id: int = 0,
+    limit: int | None = None,
+    root_id: str | None = None,
+    request_id: str | None = None,
+    kind: str | None = None,
 ) -> list[Row]:
-    """Return audit rows in order."""
+    """Return audit rows in order; of a tree only those of one call, or of one kind, if it is given."""
     most = -1 if limit is None else limit
     if root_id is None:
         found = connection.execute(_READ_ROWS, (after_id, most))
     else:
-        found = connection.execute(_READ_TREE, (root_id, after_id, _encode(root_id), root_id, most))
+        said = _encode(root_id)
+        # A row says its kind first, then its call, its root and the call above; rows without these bytes are not parsed.
+        mark = said if request_id is None else b"%b,%b" % (_encode(request_id), said)
+        mark += b",null" if request_id == root_id else b""
+        begin = b"" if kind is None else b"[%b," % _encode(kind)
+        found = connection.execute(_READ_TREE, (root_id, after_id, len(begin), begin, mark, root_id, most))
     return [row(one) for one in found]
 
 
@@ -147,7 +159,7 @@ def root_of(connection: sqlite3.Connection, request_id: str) -> str | None:
     """Return the root of the tree that a call is in, as the audit says."""
     above = min((request_id.partition(mark)[0] for mark in ".#"), key=len)  # a node numbers what is below a call
     for root_id in (request_id, above):
-        if any(one.request_id == request_id for one in read_rows(connection, root_id=root_id)):
+        if any(one.request_id == request_id for one in read_rows(connection, root_id=root_id, request_id=request_id)):
             return root_id
     return None
 

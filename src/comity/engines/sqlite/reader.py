@@ -105,10 +105,10 @@ class StoreReader:
             (first,) = self._connection.execute("SELECT min(id) FROM audit").fetchone()
         return 0 if first is None else self.head_id() - int(first) + 1
 
-    def rows(self, *, root_id: str) -> list[Row]:
-        """Return the audit rows of one call tree, in order."""
+    def rows(self, *, root_id: str, request_id: str | None = None, kind: str | None = None) -> list[Row]:
+        """Return the audit rows of one call tree, in order; only those of one call, or of one kind, if it is given."""
         with self._reading():
-            return read_rows(self._connection, root_id=root_id)
+            return read_rows(self._connection, root_id=root_id, request_id=request_id, kind=kind)
 
     def newest_rows(self, limit: int) -> list[Row]:
         """Return the newest audit rows, oldest of them first."""
@@ -336,7 +336,8 @@ class StoreReader:
         """Return audit rows that a filter lets pass, newest first; of rare ones a page may hold less than it could."""
         high = self.head_id() if cursor is None else int(read_cursor(cursor, int)[0]) - 1
         if wanted.root_id is not None:
-            rows = [row for row in reversed(self.rows(root_id=wanted.root_id)) if row.id <= high and wanted.passes(row)]
+            told = self.rows(root_id=wanted.root_id, request_id=wanted.request_id, kind=wanted.kind)
+            rows = [row for row in reversed(told) if row.id <= high and wanted.passes(row)]
             return Page(rows[:limit], write_cursor(rows[limit - 1].id) if len(rows) > limit else None)
         found: list[Row] = []
         floor = max(high - _SCANNED_MAX, 0)
