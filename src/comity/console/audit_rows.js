@@ -42,6 +42,6 @@ export function AuditTable({ params, onOpen, selected }) {
     ${list.fresh > 0 && html`<button type="button" class="strip new" onClick=${() => setTurn((n) => n + 1)}>Calls went on since: read again</button>`}
     <div class="vhead cols-audit" aria-hidden="true"><span class="num">Row</span><span>Time</span><span>What</span><span>Caller → callee</span><span>Capability</span><span>Note</span><span class="num">Took</span><span>Hash</span></div>
     <${VirtualList} label="Audit rows" count=${list.rows.length} row=${draw} selected=${at} onSelect=${onOpen && ((index) => onOpen(list.rows[index]))} onOpen=${open} onEnd=${more} version=${list.next}
-      empty=${list.next === undefined ? html`<${Loading} what="Reading the audit" />` : !list.error && html`<${Empty} icon="audit" title=${Object.keys(params).length ? 'No audit row matches' : 'No audit rows yet'}><p>Every call leaves rows here: admitted, refused, settled. Each is bound to the one before by its hash.</p></${Empty}>`} />
+      empty=${list.next === undefined ? html`<${Loading} what="Reading the audit" />` : !list.error && html`<${Empty} icon="audit" title=${Object.keys(params).length ? 'No audit row matches' : 'No audit rows yet'}><p>Every call leaves rows here: admitted, refused, settled. Each is bound to the one before by its hash.</p>${!Object.keys(params).length && html`<a class="button primary" href="#/playground">Open the playground</a>`}</${Empty}>`} />
     <div class="vfoot"><span>${count(list.rows.length, 'row')}${list.next ? ', more below' : ''}</span></div></div>`;
 }

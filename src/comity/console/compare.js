@@ -38,7 +38,7 @@ export function Compare({ id, other, onOther }) {
       <label class="field grow"><span>Compare with the call</span><input class="mono" value=${text} placeholder="request id" onInput=${(event) => setText(event.target.value)} /></label><button class="button primary end" disabled=${!text.trim()}>Compare</button></form>
     ${!other && html`<p class="hint">In the list of calls, <kbd>c</kbd> marks a call and a click on another compares the two.</p>`}
     ${state.error && html`<${Failure} error=${state.error} />`}${other && !state.data && !state.error && html`<${Loading} />`}
-    ${left && right && html`<table class="grid"><thead><tr><th>What</th><th>This call</th><th>The other</th></tr></thead><tbody>
+    ${left && right && html`<table class="grid compare"><thead><tr><th>What</th><th>This call</th><th>The other</th></tr></thead><tbody>
       <tr><td>Call</td>${[left, right].map((one) => html`<td><${Status} status=${one.call.status} /> <${Id} id=${one.call.request_id} /></td>`)}</tr>
       <tr><td>Took</td>${[left, right].map((one) => html`<td>${duration(one.call.duration_ms)}</td>`)}</tr>
       <tr><td>Tokens</td>${[left, right].map((one) => html`<td>${number(one.call.tokens || 0)}</td>`)}</tr>

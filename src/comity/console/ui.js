@@ -1,7 +1,7 @@
 // The parts that every view is made of: chips, buttons, notices, empty and failed states, dialogs, JSON, loading data.
 import { html, signal, useEffect, useLayoutEffect, useRef, useState } from './vendor.js';
 import { Icon } from './icons.js';
-import { absolute, now, relative, shortId } from './format.js';
+import { absolute, now, number, relative, shortId } from './format.js';
 
 const WORDS = { needs_input: 'needs input', in_progress: 'in progress', input_required: 'input required', waiting_for_input: 'waiting for input', half_open: 'half open' };
 export const words = (text) => WORDS[text] || String(text ?? '').replaceAll('_', ' ');
@@ -166,7 +166,7 @@ export function Tabs({ tabs, current, onPick, label }) {
     event.currentTarget.querySelector(`[data-tab="${next.id}"]`)?.focus();
   };
   return html`<div class="tabs" role="tablist" aria-label=${label} onKeyDown=${move}>${tabs.map((one) => html`<button type="button" role="tab" key=${one.id}
-    data-tab=${one.id} aria-selected=${one.id === current ? 'true' : 'false'} tabindex=${one.id === current ? 0 : -1} onClick=${() => onPick(one.id)}>${one.name}${one.count !== undefined && html`<span class="count">${one.count}</span>`}</button>`)}</div>`;
+    data-tab=${one.id} aria-selected=${one.id === current ? 'true' : 'false'} tabindex=${one.id === current ? 0 : -1} onClick=${() => onPick(one.id)}>${one.name}${one.count !== undefined && html`<span class="count">${number(one.count)}</span>`}</button>`)}</div>`;
 }
 
 export function Segmented({ options, value, onPick, label }) {
@@ -174,7 +174,10 @@ export function Segmented({ options, value, onPick, label }) {
     aria-pressed=${id === value ? 'true' : 'false'} onClick=${() => onPick(id)}>${name}</button>`)}</div>`;
 }
 
+/** Return an address as people read it: runs call in the name of `comity.workflow/NODE`. */
+const spokenName = (address) => (address?.startsWith('comity.workflow/') ? 'workflow' : address);
+
 /** Return who called whom. */
-export const Hop = ({ source, target }) => html`<span class="hop"><span class=${source ? '' : 'ink-3'}>${source || 'user'}</span><span class="arrow" aria-label="to">→</span><b>${target}</b></span>`;
+export const Hop = ({ source, target }) => html`<span class="hop"><span class=${source ? 'cut' : 'ink-3'} title=${source || ''}>${spokenName(source) || 'user'}</span><span class="arrow" aria-label="to">→</span><b title=${target}>${spokenName(target)}</b></span>`;
 
 export const Bar = ({ title, crumb, children }) => html`<div class="bar"><h1>${crumb && html`<span class="crumb">${crumb} / </span>`}${title}</h1>${children}</div>`;

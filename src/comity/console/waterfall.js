@@ -214,6 +214,12 @@ export function Waterfall({ rows, selected, onSelect, pill = '', onPill, now }) 
     <${VirtualList} label="Calls of the tree" count=${visible.length} row=${draw} selected=${at} onSelect=${pick} onOpen=${pick} version=${visible} /></div>`;
 }
 
+/** Return "2.8–35 ms", or both with their units where these differ. */
+function range(least, most) {
+  const [low, high] = [duration(least), duration(most)];
+  return low.split(' ').length === 2 && low.split(' ')[1] === high.split(' ')[1] ? `${low.split(' ')[0]}–${high}` : `${low}–${high}`;
+}
+
 function GroupRow({ one, axis, onOpen }) {
   const { nodes } = one.group;
   const bad = nodes.filter((node) => isBad(node.row.status)).length;
@@ -223,5 +229,5 @@ function GroupRow({ one, axis, onOpen }) {
     <span class="wf-name" style=${{ paddingLeft: `${Math.min(one.depth, 12) * 14}px` }}><span class="fold"><${Icon} name="right" size=${10} /></span>
       <span class="tag">${number(nodes.length)} ×</span><b>${nodes[0].row.target}</b><span class="cut ink-2">${nodes[0].row.capability}</span>
       ${bad > 0 && html`<span class="wf-code s-error">${bad} not successful</span>`}</span>
-    <span class="wf-axis"><span class="wf-plot"><${Bar} axis=${axis} start=${start} end=${end} status=${bad ? 'partial' : 'success'} label=${`${duration(Math.min(...times))} to ${duration(Math.max(...times))}`} /></span></span></div>`;
+    <span class="wf-axis"><span class="wf-plot"><${Bar} axis=${axis} start=${start} end=${end} status=${bad ? 'partial' : 'success'} label=${range(Math.min(...times), Math.max(...times))} /></span></span></div>`;
 }

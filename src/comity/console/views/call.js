@@ -168,7 +168,7 @@ function Left({ row, limits }) {
   const { left } = row;
   if (!left) return null;
   const waited = inLine(row);
-  const cell = (name, value, most) => value !== undefined && value !== null && html`<div><span class="ink-3">${name}</span><b>${value}</b>${most && html`<span class="ink-3">of ${most}</span>`}</div>`;
+  const cell = (name, value, most) => value !== undefined && value !== null && html`<div><span class="ink-3">${name}</span><b>${typeof value === 'number' ? number(value) : value}</b>${most && html`<span class="ink-3">of ${number(most)}</span>`}</div>`;
   return html`<section class="part"><h3>Left when this call began</h3><div class="left-cells">${cell('time', left.ms === undefined ? undefined : duration(left.ms))}${cell('depth', left.depth, limits.depth_max)}${cell('calls', left.calls, limits.calls_max)}${cell('tokens', left.tokens, limits.tokens_max)}${waited >= 1 && cell('stood in line', duration(waited))}</div></section>`;
 }
 

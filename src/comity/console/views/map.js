@@ -73,8 +73,8 @@ function Box({ node, isSelected }) {
   if (node.id === WORKFLOW) return html`<a class="foreign" href=${href('workflows')} aria-label="Workflows"><rect class="graph-box" width="172" height="72" rx="8" /><text class="box-name" x="14" y="30">Workflows</text><text class="box-line" x="14" y="50">runs and their steps</text></a>`;
   const broken = Object.values(node.breakers || {}).find((one) => one !== 'closed');
   return html`<a href=${href('map', isSelected ? '' : node.id)} aria-label=${`Agent ${node.id}${broken ? ', breaker open' : ''}`} class=${`${isSelected ? 'selected' : ''} ${node.isForeign ? 'foreign' : ''}`}><rect class="graph-box" width="172" height="72" rx="8" />
-    <text class="box-name" x="14" y="25">${node.id}</text>
-    ${node.isForeign ? html`<text class="box-line" x="14" y="45">not on this node</text>` : html`<text class="box-line" x="14" y="43">${load(node)}</text>
+    <text class="box-name" x="14" y="25">${node.id.length > 20 ? `${node.id.slice(0, 19)}…` : node.id}<title>${node.id}</title></text>
+    ${node.isForeign ? html`<text class="box-line" x="14" y="45">${node.id.startsWith('model:') ? 'a model' : 'not on this node'}</text>` : html`<text class="box-line" x="14" y="43">${load(node)}</text>
     ${broken ? html`<text class="box-bad" x="14" y="60">breaker ${broken.replace('_', ' ')}</text>` : html`<text class="box-line" x="14" y="60">${node.calls ? `${count(node.calls, 'call')} · p95 ${duration(node.p95_ms)}` : 'quiet'}</text>`}`}</a>`;
 }
 

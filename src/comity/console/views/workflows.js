@@ -98,7 +98,7 @@ function Drawing({ definition, states, selected, onPick }) {
     return onPick ? html`<a href=${href('workflows', route.value.id, { ...route.value.params, node: node.id })} aria-label=${name} class=${`step ${status ? `s-${look(status)}` : ''} ${selected === node.id ? 'selected' : ''}`}><title>${node.label}</title>${inside}</a>`
       : html`<g class="step"><title>${name}</title>${inside}</g>`;
   };
-  const line = (edge) => ({ label: cut(edge.label, 24), title: edge.label, class: states[edge.source] && states[edge.target] ? 'taken' : '' });
+  const line = (edge) => ({ label: cut(edge.label, 20), title: edge.label, class: states[edge.source] && states[edge.target] ? 'taken' : '' });
   return html`<${Graph} label=${`Graph of ${definition.name}`} nodes=${definition.nodes} edges=${definition.edges} size=${SIZE} box=${box} line=${line} />`;
 }
 
