@@ -4,8 +4,9 @@ First table: CPU of a call on a node that is alone, of a call on a node of a clu
 whose agent another node holds; both nodes are in one process and nothing is stored on disk, so the CPU of both sides is counted
 and no I/O. Rounds are interleaved; the ratio of each round is taken within the round, and the median is printed.
 
-Second table: durable calls per second of one process on a store, and of two on one store, each calling agents of its own; the
-ratio of each round is taken within the round. Processes on cores that others use share them: read it on a quiet machine.
+Second table: durable calls per second of one process on a store, of two on one store, each calling agents of its own, and of
+two with a store each, which is what the cores and the disk of the machine allow; the ratio of each round is taken within the
+round. Processes on cores that others use share them: read it on a quiet machine.
 """
 
 from __future__ import annotations
@@ -93,12 +94,13 @@ async def work(store: str, name: str, seconds: float) -> None:
         await asyncio.to_thread(sys.stdin.readline)
 
 
-def together(folder: Path, processes: int, seconds: float) -> tuple[float, float]:
-    """Return the calls per second of so many processes on one store, and the CPU of a call."""
+def together(folder: Path, processes: int, stores: int, seconds: float) -> tuple[float, float]:
+    """Return the calls per second of so many processes on so many stores, and the CPU of a call."""
     with contextlib.ExitStack() as ended:
         started = []
         for number in range(processes):
-            command = [sys.executable, __file__, "--work", str(folder / "work.db"), f"A{number}", "--seconds", str(seconds)]
+            store = str(folder / f"work{number % stores}.db")
+            command = [sys.executable, __file__, "--work", store, f"A{number}", "--seconds", str(seconds)]
             process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
             ended.callback(process.wait)
             started.append(process)
@@ -114,18 +116,18 @@ def together(folder: Path, processes: int, seconds: float) -> tuple[float, float
 
 
 def measure_processes(rounds: int, seconds: float) -> None:
-    found: dict[int, list[tuple[float, float]]] = {1: [], 2: []}
+    settings = {"one process": (1, 1), "two on one store": (2, 1), "two, a store each": (2, 2)}
+    found: dict[str, list[tuple[float, float]]] = {name: [] for name in settings}
     for _ in range(rounds):
-        for processes, laps in found.items():
+        for name, (processes, stores) in settings.items():
             with tempfile.TemporaryDirectory() as folder:
-                laps.append(together(Path(folder), processes, seconds))
-    print(f"durable calls per second on one store, {IN_FLIGHT} in flight in each process, {rounds} rounds of {seconds:g} s")
-    for processes, laps in found.items():
-        ratios = [rate / base for (rate, _), (base, _) in zip(laps, found[1], strict=True)]
-        rates = [rate for rate, _ in laps]
-        cpu = statistics.median(one for _, one in laps)
-        best, usual, gain = max(rates), statistics.median(rates), statistics.median(ratios)
-        print(f"  processes: {processes} {best:8,.0f} /s best {usual:8,.0f} median {cpu:6.1f} µs CPU {gain:5.2f} x")
+                found[name].append(together(Path(folder), processes, stores, seconds))
+    print(f"durable calls per second, {IN_FLIGHT} in flight in each process, {rounds} rounds of {seconds:g} s")
+    for name, laps in found.items():
+        ratios = [rate / base for (rate, _), (base, _) in zip(laps, found["one process"], strict=True)]
+        rate, cpu, cores = (statistics.median(one) for one in zip(*((r, c, r * c / 1e6) for r, c in laps), strict=True))
+        best, gain = max(one for one, _ in laps), statistics.median(ratios)
+        print(f"  {name:26} {best:8,.0f} /s best {rate:8,.0f} median {cpu:6.1f} µs CPU {cores:5.2f} cores {gain:5.2f} x")
 
 
 def main() -> None:
@@ -139,7 +141,7 @@ def main() -> None:
         asyncio.run(work(*args.work, args.seconds))
         return
     asyncio.run(measure_cpu(args.rounds, args.calls))
-    measure_processes(max(args.rounds // 3, 1), args.seconds)
+    measure_processes(max(args.rounds // 2, 1), args.seconds)
 
 
 if __name__ == "__main__":

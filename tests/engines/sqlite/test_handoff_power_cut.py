@@ -22,7 +22,9 @@ from comity.engines.sqlite import handoff_rows as handoff_tables
 from comity.engines.sqlite.audit_rows import verify_chain
 from comity.engines.sqlite.connecting import PRAGMAS, connect
 from comity.engines.sqlite.handoffs import SqliteHandoffs
+from comity.engines.sqlite.syncing import Syncing
 from comity.engines.sqlite.tables import prepare, write_batch
+from comity.engines.sqlite.turns import Turns
 from comity.testing.contracts.handoffs import NOW, made, taking
 
 RUNS = 4
@@ -39,9 +41,13 @@ class Run(NamedTuple):
     completed: list[set[str]]
 
 
-def write(connection, steps: list[Step]) -> None:
+def alone() -> Syncing:
+    return Syncing(Turns(lambda: False))
+
+
+def write(connection, steps: list[Step], syncing: Syncing) -> None:
     queue = SqliteHandoffs(None, "node", None, None, None)
-    with queue.sync_as_needed(connection, steps):
+    with syncing.commit(connection, steps):
         write_batch(connection, steps, "node", None, queue.perform)
 
 
@@ -62,12 +68,13 @@ def record(folder, seed: int) -> Run:
             connection.execute(f"PRAGMA {pragma}")
         prepare(connection)
         handoff_tables.prepare(connection)
+        syncing = alone()
         for number in range(COMMITS):
             created, completed = set(run.created[-1]), set(run.completed[-1])
             kind = chance.choice(["create", "take", "complete"])
             if kind == "take":
                 step = taking(chance.randrange(1, 4))
-                write(connection, [step])
+                write(connection, [step], syncing)
                 held += [outcome.handoff for outcome in step.outcomes]
                 continue  # nobody is told that this is safe
             steps = []
@@ -81,7 +88,7 @@ def record(folder, seed: int) -> Run:
                 steps = [complete(held.pop(), NOW + 6)]
                 completed.add(steps[0].handoff_id)
             if steps:
-                write(connection, steps)
+                write(connection, steps, syncing)
                 run.created.append(created)
                 run.completed.append(completed)
                 run.ops.append(Op("safe", at=len(run.created) - 1))
@@ -104,8 +111,9 @@ def recover(run: Run, store, safe: int) -> None:
         settled = {name for (name,) in connection.execute("SELECT request_id FROM audit_rows WHERE kind = 'settled'")}
         assert settled == completed
         rest = taking(1_000, now_ms=LATER)
-        write(connection, [Step(change=Sweep(), now_ms=LATER), rest])
-        write(connection, [complete(outcome.handoff, LATER) for outcome in rest.outcomes])
+        syncing = alone()
+        write(connection, [Step(change=Sweep(), now_ms=LATER), rest], syncing)
+        write(connection, [complete(outcome.handoff, LATER) for outcome in rest.outcomes], syncing)
         assert {state for (state,) in connection.execute("SELECT state FROM handoffs")} <= {"completed"}
         assert verify_chain(connection).rows == 2 * len(states)
 
@@ -140,10 +148,10 @@ def test_taking_asks_nothing_of_the_disk_and_creating_does(tmp_path):
             connection.execute(f"PRAGMA {pragma}")
         prepare(connection)
         handoff_tables.prepare(connection)
-        syncs = []
+        syncs, syncing = [], alone()
         for steps in ([Step(handoff_id="h", change=Offer(made("h")), now_ms=NOW)], [taking()]):
             ops.clear()
-            write(connection, steps)
+            write(connection, steps, syncing)
             syncs.append(sum(op.kind == "sync" for op in ops))
             assert any(op.kind == "write" for op in ops)
     assert syncs == [1, 0]

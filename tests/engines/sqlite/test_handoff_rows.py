@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import sqlite3
 from pathlib import Path
 
 import pytest
@@ -129,17 +128,3 @@ def test_nothing_is_done_to_what_cannot_be_read_nor_put_in_its_place(tmp_path):
             assert (again.outcome.refusal.code, good.outcome.refusal) == ("STORE_UNAVAILABLE", None)
             with pytest.raises(ValueError, match="bad cannot be read"):
                 handoff_tables.get(other.connection, "bad")
-
-
-def fail_within(process):
-    with process.queue.sync_as_needed(process.connection, [taking()]):
-        process.connection.execute("BEGIN IMMEDIATE")
-        process.connection.execute("SELECT 1 FROM nowhere")
-
-
-def test_a_failure_in_a_transaction_that_need_not_be_synced_is_told_as_it_is(tmp_path):
-    one = Process(tmp_path / "store.db")
-    with contextlib.closing(one.connection):
-        with pytest.raises(sqlite3.OperationalError, match="no such table"):
-            fail_within(one)
-        assert one.connection.execute("PRAGMA synchronous").fetchone() == (2,)

@@ -1,6 +1,7 @@
-"""What was acknowledged survives the loss of power, at whatever moment it comes; with less than `synchronous=FULL` it would not.
+"""What was acknowledged survives the loss of power, at whatever moment it comes; with a sync less it would not.
 
-COMITY_CUTS sets how many cuts the suite makes, 240 unless told otherwise.
+A process that is alone syncs inside its transactions, processes that share a store sync after them.
+COMITY_CUTS sets how many cuts the suite makes of each, 240 unless told otherwise.
 """
 
 from __future__ import annotations
@@ -14,12 +15,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 import apsw
+import pytest
 from power import Disk, Op, Recorder
 
 from comity.core.journal.records import Document, Record, Saved
 from comity.engines.sqlite.audit_rows import verify_chain
 from comity.engines.sqlite.connecting import PRAGMAS, connect
+from comity.engines.sqlite.syncing import Syncing
 from comity.engines.sqlite.tables import prepare, write_batch
+from comity.engines.sqlite.turns import Turns
 from comity.testing.contracts.records import accepted, late, refused, settled
 
 CUTS = int(os.environ.get("COMITY_CUTS", "240"))
@@ -37,26 +41,33 @@ class Run(NamedTuple):
     versions: list[int]  # of the one state there is
 
 
-def record(folder: Path, seed: int, *, weakened: bool) -> Run:
-    """Let the store's own code write to a recorded disk: its pragmas, its schema, its batches. `weakened` syncs less."""
+def record(folder: Path, seed: int, ops: list[Op], *, is_shared: bool) -> Run:
+    """Let the store's own code write to a recorded disk: its pragmas, its schema, its batches, its syncs.
+
+    On a store that is shared, commits of another process come between, which syncs them later: one sync covers both.
+    """
     chance = random.Random(seed)
-    ops: list[Op] = []
     vfs = Recorder(ops)
     run = Run(ops, [0], [""], [set()], [0])
-    with contextlib.closing(apsw.Connection(str(folder / "store.db"), vfs=vfs.name)) as connection:
+    turns = Turns(lambda: is_shared)
+    with contextlib.closing(apsw.Connection(str(folder / "store.db"), vfs=vfs.name)) as connection, contextlib.closing(turns):
         connection.execute(
             "PRAGMA locking_mode = EXCLUSIVE"
         )  # a VFS in Python has no shared memory; the files see no difference
         for pragma in PRAGMAS:
             connection.execute(f"PRAGMA {pragma}")
-        if weakened:
-            connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute(f"PRAGMA wal_autocheckpoint = {chance.choice((10, 30, 1_000))}")
         prepare(connection)
+        turns.open(folder / "store.db-wal")
+        syncing = Syncing(turns)
         for number in range(1, COMMITS + 1):
             records = batch(number, chance)
-            write_batch(connection, records, "node")
-            ops.append(Op("safe", at=number))
+            if is_shared and 1 < number < COMMITS and chance.random() < 0.3:
+                write_batch(connection, records, "other")
+            else:
+                with syncing.commit(connection, records):
+                    write_batch(connection, records, "node")
+                ops.append(Op("safe", at=number))
             run.rows.append(*connection.execute("SELECT count(*) FROM audit").fetchone())
             run.hashes.append(*connection.execute("SELECT hash FROM head").fetchone())
             run.settled.append({name for (name,) in connection.execute("SELECT request_id FROM calls WHERE open_at IS NULL")})
@@ -129,13 +140,15 @@ def recover(run: Run, store: Path, safe_commits: int) -> int:
     return commits
 
 
-def lose_power(tmp_path: Path, cuts: int, *, weakened: bool) -> Losses:
-    """Cut the power during several runs and return what it cost."""
+def lose_power(tmp_path: Path, cuts: int, patched: pytest.MonkeyPatch, *, is_shared: bool, is_weakened: bool = False) -> Losses:
+    """Cut the power during several runs and return what it cost. `is_weakened` leaves out the syncs after a transaction."""
     losses = Losses()
     for seed in range(RUNS):
         folder = tmp_path / str(seed)
         folder.mkdir()
-        run = record(folder, seed, weakened=weakened)
+        ops: list[Op] = []
+        patched.setattr(os, "fdatasync", lambda file, ops=ops: None if is_weakened else ops.append(Op("sync", name_of(file))))
+        run = record(folder, seed, ops, is_shared=is_shared)
         losses = losses.plus(*cut_often(run, cuts // RUNS, seed, tmp_path / "scratch"))
     sys.stdout.write(f"{losses}\n")
     assert losses.undone, "no cut took anything: the disk is too kind to prove anything"
@@ -143,14 +156,19 @@ def lose_power(tmp_path: Path, cuts: int, *, weakened: bool) -> Losses:
     return losses
 
 
-def test_what_was_acknowledged_survives_every_cut(tmp_path):
-    losses = lose_power(tmp_path, CUTS, weakened=False)
+def name_of(file: int) -> str:
+    return Path(f"/proc/self/fd/{file}").readlink().name
+
+
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_what_was_acknowledged_survives_every_cut(tmp_path, monkeypatch, is_shared):
+    losses = lose_power(tmp_path, CUTS, monkeypatch, is_shared=is_shared)
     assert losses.cuts == CUTS
     assert losses.lost == 0
 
 
-def test_with_fewer_syncs_acknowledged_commits_are_lost(tmp_path):
-    assert lose_power(tmp_path, 180, weakened=True).lost > 0
+def test_without_the_syncs_after_transactions_acknowledged_commits_are_lost(tmp_path, monkeypatch):
+    assert lose_power(tmp_path, 180, monkeypatch, is_shared=True, is_weakened=True).lost > 0
 
 
 def test_the_store_really_runs_with_the_pragmas_that_were_tested(tmp_path):

@@ -31,7 +31,7 @@ from comity.contextcore.handoffs.manager import AsyncHandoffManager
 from comity.core.handoff.machine import State
 from comity.engines.sqlite.audit_rows import read_rows, verify_chain
 from comity.engines.sqlite.connecting import connect
-from comity.engines.sqlite.tables import read_call
+from comity.engines.sqlite.judging import read_call
 
 HANDOFFS = int(os.environ.get("COMITY_HANDOFFS", "150"))
 IS_FULL = HANDOFFS >= 1_000

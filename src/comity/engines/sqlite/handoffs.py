@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -89,22 +89,6 @@ class SqliteHandoffs:
         written, rings = handoff_tables.perform_steps(connection, records, gone, self._memory)
         self._gone.difference_update(gone)
         return written, rings
-
-    @contextmanager
-    def sync_as_needed(self, connection: sqlite3.Connection, records: Sequence[object]) -> Iterator[None]:
-        """Commit without waiting for the disk what need not survive a loss of power; the next commit takes it along."""
-        if not records or not all(isinstance(one, Step) and not one.needs_sync for one in records):
-            yield
-            return
-        connection.execute("PRAGMA synchronous = NORMAL")
-        try:
-            yield
-        except BaseException:
-            with suppress(sqlite3.Error):  # the cause must be told, not what follows from it
-                connection.rollback()  # within a transaction the level cannot be changed
-                connection.execute("PRAGMA synchronous = FULL")
-            raise
-        connection.execute("PRAGMA synchronous = FULL")
 
     def ring(self, rings: Rings) -> bool:
         """Wake those whom a transaction concerns, once it is committed; return whether one of them was found dead."""

@@ -1,4 +1,4 @@
-"""The embedded store: SQLite in WAL mode with `synchronous=FULL`, one writer thread, group commit.
+"""The embedded store: SQLite in WAL mode, synced before a commit is acknowledged, one writer thread, group commit.
 
 The event loop gathers records and goes on; the writer is handed what has been gathered, writes it in one transaction and
 reports back once. So a durable write costs a share of an fsync, and the loop never waits for the disk. What is gathered and who
@@ -52,8 +52,10 @@ from comity.engines.sqlite.checkpoints import Checkpoints
 from comity.engines.sqlite.connecting import BUSY_TIMEOUT_MS, connect
 from comity.engines.sqlite.files import StoreFiles, database_files
 from comity.engines.sqlite.handoffs import SqliteHandoffs
+from comity.engines.sqlite.judging import Conditional, Written, count_begun, read_call
 from comity.engines.sqlite.liveness import Members
-from comity.engines.sqlite.tables import SCHEMA_VERSION, read_call
+from comity.engines.sqlite.syncing import Syncing
+from comity.engines.sqlite.tables import SCHEMA_VERSION
 from comity.engines.sqlite.turns import Turns
 from comity.errors import UnavailableError
 from comity.ports import Then
@@ -74,7 +76,7 @@ CHECKPOINT_COMMITS: Final = 64
 SWITCH_S: Final = 0.0005
 
 _Documents = dict[tuple[Document, str], Saved]
-_Batch = tuple[list[tables.Written], list[Then]]
+_Batch = tuple[list[Written], list[Then]]
 
 
 class SqliteJournal:
@@ -97,7 +99,7 @@ class SqliteJournal:
         self._thread: threading.Thread | None = None
         self._batches: SimpleQueue[_Batch | None] = SimpleQueue()
         # The rest belongs to the event loop.
-        self._records: list[tables.Written] = []
+        self._records: list[Written] = []
         self._thens: list[Then] = []
         self._gathered: _Documents = {}  # in the batch to come, and in the one being written: not to be found in the file yet
         self._in_writing: _Documents = {}
@@ -109,6 +111,7 @@ class SqliteJournal:
         self._timer: asyncio.TimerHandle | None = None
         self._pruner: Pruner | None = None  # used only by `prune`
         self._turns = Turns(lambda: not self.members.is_alone)  # of writing: the writer's, or a sweep's
+        self._syncing = Syncing(self._turns)  # belongs to the writer's thread
 
     def _lost(self, error: OSError) -> UnavailableError:
         """Accept nothing more: a file of the store, or its folder, is gone or not to be seen any more."""
@@ -200,7 +203,7 @@ class SqliteJournal:
         if terms is None:
             self._records += records
         else:
-            conditional = tables.Conditional(records, terms)  # type: ignore[arg-type]  # a step has terms of its own
+            conditional = Conditional(records, terms)  # type: ignore[arg-type]  # a step has terms of its own
             self._records.append(conditional)
             then = None if then is None else conditional.tell(then)
         for record in records:
@@ -300,9 +303,9 @@ class SqliteJournal:
             self.handoffs.silence()
             self._post(self._ended.set)
 
-    def _commit(self, connection: sqlite3.Connection, records: list[tables.Written], own: set[str]) -> UnavailableError | None:
+    def _commit(self, connection: sqlite3.Connection, records: list[Written], own: set[str]) -> UnavailableError | None:
         try:
-            with self._turns, self.handoffs.sync_as_needed(connection, records):
+            with self._syncing.commit(connection, records):
                 rings = tables.write_batch(
                     connection, records, self.node_id, self._check_files, self.handoffs.perform, self.names
                 )
@@ -336,7 +339,10 @@ class SqliteJournal:
     def call(self, request_id: str) -> StoredCall | None:
         """Return a call by id, as of the last commit."""
         with self._reading() as connection:
-            return read_call(connection, request_id)
+            found = read_call(connection, request_id)
+            if found is not None and found.settled_at is not None and not self.members.is_alone:
+                self._turns.sync()  # it may be an answer, and another process may have committed it without syncing it yet
+            return found
 
     def calls(self, *, limit: int) -> list[StoredCall]:
         """Return calls by users, newest first."""
@@ -368,7 +374,7 @@ class SqliteJournal:
     def begun(self, request: Request) -> int:
         """Return how many calls below this one were accepted, as of the last commit."""
         with self._reading() as connection:
-            return tables.count_begun(connection, request)
+            return count_begun(connection, request)
 
     def take_paused(self, root_id: str) -> list[StoredCall]:
         """Return the open calls of a paused tree and make them this node's own; nothing if another node was first."""

@@ -28,8 +28,11 @@ from comity.engines.sqlite.audit_rows import read_rows
 from comity.engines.sqlite.call_index import CallIndex
 from comity.engines.sqlite.call_parts import AuditParts
 from comity.engines.sqlite.connecting import connect_anywhere
+from comity.engines.sqlite.files import database_files
+from comity.engines.sqlite.judging import read_call
 from comity.engines.sqlite.spans.path import spans_path
-from comity.engines.sqlite.tables import calls_of_session, read_call, read_session
+from comity.engines.sqlite.tables import calls_of_session, read_session
+from comity.engines.sqlite.turns import sync_log
 from comity.errors import UnavailableError
 
 if TYPE_CHECKING:
@@ -127,7 +130,10 @@ class StoreReader:
     def call(self, request_id: str) -> StoredCall | None:
         """Return what is stored of an accepted call."""
         with self._reading():
-            return read_call(self._connection, request_id)
+            found = read_call(self._connection, request_id)
+            if found is not None and found.settled_at is not None:
+                sync_log(database_files(self.path)[1])  # it may be an answer, and be committed without being synced yet
+            return found
 
     def abandoned(self) -> set[str]:
         """Return the ids of open calls whose node is gone; the next node that stays takes them up."""
@@ -405,5 +411,5 @@ class StoreReader:
     def _reading(self) -> Iterator[None]:
         try:
             yield
-        except (sqlite3.Error, msgspec.MsgspecError) as error:
+        except (sqlite3.Error, OSError, msgspec.MsgspecError) as error:
             raise UnavailableError(f"the store {self.path} cannot be read: {error}", code="STORE_UNAVAILABLE") from error

@@ -1,19 +1,17 @@
 """The tables of a store file: how it is opened, and what is written to it and read from it, one transaction at a time.
 
-The file is SQLite in WAL mode with `synchronous=FULL`. The head of the audit chain is read inside each write transaction, so
-any number of processes may write.
+The file is SQLite in WAL mode; `syncing` says when a commit is on the disk. The head of the audit chain is read inside each
+write transaction, so any number of processes may write.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, Final
 
 import msgspec
 
-from comity.core.envelope.envelope import Request
 from comity.core.handoff.queue import Step
 from comity.core.journal.audit import GENESIS, Pseudonyms, link
 from comity.core.journal.records import (
@@ -21,7 +19,6 @@ from comity.core.journal.records import (
     PAUSED_AT,
     Accepted,
     Document,
-    Paused,
     Record,
     Refused,
     Resumed,
@@ -36,14 +33,12 @@ from comity.core.journal.records import (
     parties_of,
     stored,
 )
-from comity.core.journal.terms import Bound, Terms, breach, counts_below, is_below, taken
 from comity.engines.cipher import FRESH_NAMES
 from comity.engines.sqlite import audit_rows, bulk
-from comity.engines.sqlite import handoff_rows as handoff_tables
-from comity.engines.sqlite.call_rows import UNREADABLE, readable, revive
+from comity.engines.sqlite.call_rows import readable
+from comity.engines.sqlite.judging import STANDINGS, Conditional, Plain, Standing, Written, each, on_terms
 from comity.engines.sqlite.schema import Schema
 from comity.engines.sqlite.wakeups import Rings
-from comity.ports import Then
 
 BODY_BYTES_MOST: Final = 512  # what most calls need, so that the buffer need not grow while one is encoded
 
@@ -95,7 +90,6 @@ _UPSERT_DOCUMENT = (
     "data = excluded.data, used_at = coalesce(max(documents.used_at, excluded.used_at), excluded.used_at) "
     "WHERE excluded.version > documents.version"
 )
-_FIND_CALLS = "SELECT request_id FROM calls WHERE request_id IN (SELECT value FROM json_each(?))"
 _READ_SESSION = (
     "SELECT kind, key, version, data FROM documents WHERE kind = 'session' AND key = ? UNION ALL "
     "SELECT kind, key, version, data FROM documents WHERE kind = 'part' AND key >= ? AND key < ?"
@@ -105,7 +99,6 @@ _REMOVE_PART = "DELETE FROM documents WHERE kind = 'part' AND key = ? AND versio
 _NOTE_USE = "UPDATE documents SET used_at = max(coalesce(used_at, 0), ?) WHERE kind = 'session' AND key = ?"
 _encoder = msgspec.json.Encoder()
 _encode, _encode_into = _encoder.encode, _encoder.encode_into
-_STANDINGS: Final = frozenset({Accepted, Settled, Paused, Resumed})  # what says where a call stands
 
 
 def prepare(connection: sqlite3.Connection) -> None:
@@ -116,27 +109,6 @@ def prepare(connection: sqlite3.Connection) -> None:
 # --- records ---
 
 
-class Conditional:
-    """Records that are written only on terms."""
-
-    __slots__ = ("_refusal", "records", "terms")
-
-    def __init__(self, records: Sequence[Record], terms: Terms) -> None:
-        self.records = records
-        self.terms = terms
-        self._refusal: Exception | None = None
-
-    def refuse(self, why: Exception) -> None:
-        """Note why they were not written."""
-        self._refusal = why
-
-    def tell(self, then: Then) -> Then:
-        """Return a listener that hears of a refusal as of an error."""
-        return lambda error: then(error or self._refusal)
-
-
-Written = Record | Conditional | Step
-Standing = Accepted | Settled | Paused | Resumed
 Perform = Callable[[sqlite3.Connection, Sequence[Written]], tuple[Sequence[Written], Rings]]
 
 
@@ -155,18 +127,21 @@ def write_batch(
     execute = connection.execute
     kinds = set(map(type, records))
     is_conditional = Step in kinds or _has_terms(kinds, records)
+    ordered = list(each(records)) if is_conditional else records
     # Encoded before the transaction, in which all other processes wait.
     batch = _Batch(node_id, names)
+    batch.take(ordered)  # type: ignore[arg-type]
+    plain = None
     if is_conditional:
-        batch.encode(records)
-    else:
-        batch.take(records)  # type: ignore[arg-type]
+        batch.encode_calls()
+        plain = Plain(records)
     execute("BEGIN IMMEDIATE")
     rings: Rings = {}
-    if is_conditional:
+    if plain is not None and not plain.holds(connection):
         if perform is not None and Step in kinds:
             records, rings = perform(connection, records)
-        batch.take(_on_terms(connection, records, batch.calls, batch.documents))
+        batch = batch.emptied(ordered)  # type: ignore[arg-type]
+        batch.take(on_terms(connection, records, batch.calls, batch.documents))
     places = _insert_rows(connection, batch) if batch.said else ({}, {})
     bulk.run(connection, _INSERT_CALLS, "(?,?,nullif(?,''),?,?,?)", _ON_KNOWN_CALL, batch.columns(*places))
     audit_rows.insert_trees(connection, *places)
@@ -196,14 +171,17 @@ class _Batch:
         self._node_id = node_id
         self._names = names
 
-    def encode(self, records: Sequence[Written]) -> None:
-        """Encode records of which those are taken later whose terms hold."""
-        ahead = _Batch(self._node_id, self._names)
-        each = list(_each(records))
-        ahead.take(each)
-        told = (id(one) for one in each if type(one) is not Saved and type(one) is not Resumed)
-        self._encoded = dict(zip(told, ahead.said, strict=True))
-        self._bodies = {id(call): _body(call, self._node_id) for call in ahead.calls.values()}
+    def encode_calls(self) -> None:
+        """Encode how its calls are stored."""
+        self._bodies = {id(call): _body(call, self._node_id) for call in self.calls.values()}
+
+    def emptied(self, records: Iterable[Record]) -> _Batch:
+        """Return a batch that holds nothing yet and has these records, which this batch took, encoded."""
+        empty = _Batch(self._node_id, self._names)
+        told = (id(one) for one in records if type(one) is not Saved and type(one) is not Resumed)
+        empty._encoded = dict(zip(told, self.said, strict=True))
+        empty._bodies = self._bodies
+        return empty
 
     def take(self, records: Iterable[Record]) -> None:
         """Add records in their order."""
@@ -236,7 +214,7 @@ class _Batch:
                 if kind is Accepted and request.parent_id is None:
                     self._begun.add(request_id)
             else:
-                call = record if kind in _STANDINGS else _told_refusal(record)
+                call = record if kind in STANDINGS else _told_refusal(record)
             if call is not None and type(calls.get(request_id)) is not Settled:
                 calls[request_id] = call  # type: ignore[assignment]
 
@@ -269,15 +247,6 @@ def _insert_rows(connection: sqlite3.Connection, batch: _Batch) -> tuple[dict[st
     return dict(zip(reversed(batch.roots), reversed(numbers), strict=True)), dict(zip(batch.roots, numbers, strict=True))
 
 
-def _each(records: Sequence[Written]) -> Iterator[Record]:
-    """Yield the records of a batch, also those on terms; steps of the queue have none yet."""
-    for one in records:
-        if type(one) is Conditional:
-            yield from one.records
-        elif type(one) is not Step:
-            yield one  # type: ignore[misc]
-
-
 def _body(call: Standing, node_id: str) -> bytearray:
     body = bytearray(BODY_BYTES_MOST)
     _encode_into(stored(call, node_id), body)
@@ -297,120 +266,6 @@ def _write_documents(connection: sqlite3.Connection, documents: Collection[Saved
 def _has_terms(kinds: set[type], records: Sequence[Written]) -> bool:
     # Most batches hold neither kind.
     return Conditional in kinds or (Saved in kinds and any(type(one) is Saved and one.token for one in records))
-
-
-def _on_terms(
-    connection: sqlite3.Connection,
-    records: Sequence[Written],
-    calls: dict[str, Standing],
-    documents: dict[tuple[Document, str], Saved],
-) -> Iterator[Record]:
-    """Yield what is to be written. `calls` and `documents` are what this batch has brought so far; the file has the rest."""
-
-    fences: dict[str, tuple[int, bytes] | None] = {}  # as the file has them: each address is named by many calls of a batch
-
-    def document(kind: Document, key: str) -> tuple[int, bytes] | None:
-        here = documents.get((kind, key))
-        if kind is Document.FENCE and key in fences:
-            found = fences[key]
-        else:
-            found = connection.execute(_READ_DOCUMENT, (kind.value, key)).fetchone()
-            if kind is Document.FENCE:
-                fences[key] = found
-        if here is not None and (found is None or here.version > found[0]):
-            return here.version, here.data
-        return found
-
-    def token_of(address: str) -> int:
-        return (document(Document.FENCE, address) or (0, b""))[0]
-
-    nested: list[str] = []  # ids in this batch that say that they are below another, of its first `nested_of[0]` calls
-    nested_of = [0]
-    # Of calls as the file has them: each is asked about several times, and most are not there.
-    standings: dict[str, bool | None] = _unknown(connection, records)
-
-    def is_open(request_id: str) -> bool | None:
-        here = calls.get(request_id)
-        if here is not None:
-            return type(here) is not Settled
-        if request_id in standings:
-            return standings[request_id]
-        try:
-            found = read_call(connection, request_id)
-            standing = None if found is None else found.settled_at is None
-        except UNREADABLE:  # nothing can be added to it, and the writer must not end with it
-            standing = False
-        standings[request_id] = standing
-        return standing
-
-    def below(above: str) -> Iterator[Request]:
-        if not above:
-            return
-        if standings.get(above, True) is not None:  # else it was accepted in this batch, and so was all that is below it
-            query = "SELECT open_at, body FROM calls WHERE open_at IS NOT NULL AND request_id > ? AND request_id < ?"
-            for found in readable(connection.execute(query, (f"{above}#", f"{above}/")).fetchall()):  # `/` follows `.`
-                if found.request is not None and is_below(found.request_id, above) and found.request_id not in calls:
-                    yield found.request
-        nested.extend(one for one in islice(calls, nested_of[0], None) if "." in one or "#" in one)
-        nested_of[0] = len(calls)
-        for request_id in nested:
-            one = calls[request_id]
-            if type(one) is not Settled and is_below(request_id, above):
-                yield one.request
-
-    def begun(above: Bound) -> int:
-        here = [one for one in calls.values() if is_below(one.request.request_id, above.request_id)]
-        count = "SELECT count(*) FROM calls WHERE request_id > ? AND request_id < ?"
-        (most,) = connection.execute(count, _range_below(above)).fetchone()
-        if most + len(here) + 2 <= above.calls_max:  # all that have such an id are few enough: no need to look at each
-            return int(most) + len(here)
-        written = (one for one in _below(connection, above) if one.request_id not in calls)
-        return sum(counts_below(one, above) for one in (*written, *(stored(one, "") for one in here)))
-
-    def is_plain(records: Sequence[Record], terms: Terms) -> bool:
-        """Return whether the terms hold, for a call that begins and ends in this batch and makes none: as most do."""
-        one, request_id = records[0] if records else None, terms.unsettled or terms.ends
-        if type(one) is Accepted:
-            holds = not terms.open and not terms.ends and request_id not in calls
-        elif type(one) is Settled:
-            holds = not has_nested and terms.open == (request_id,) and type(calls.get(request_id)) is Accepted
-        else:
-            return False
-        return (
-            holds
-            and standings.get(request_id, True) is None
-            and one.request.request_id == request_id
-            and not (terms.unknown or terms.ended or terms.session or terms.documents or terms.within)
-            and all(type(other) is Saved for other in records[1:])
-            and all(token_of(fence.address) <= fence.token for fence in terms.fences)
-        )
-
-    has_nested = any(type(one) in _STANDINGS and one.request.parent_id is not None for one in _each(records))  # type: ignore[union-attr]
-    for record in records:
-        if type(record) is Conditional:
-            if is_plain(record.records, record.terms):
-                yield from record.records
-            elif refusal := breach(record.terms, is_open, begun, document):
-                record.refuse(refusal)
-            else:
-                yield from taken(record.records, record.terms, is_open, list(below(record.terms.ends)))
-        elif type(record) is not Saved or not record.token or token_of(record.address) <= record.token:
-            yield record  # type: ignore[misc]
-
-
-def _unknown(connection: sqlite3.Connection, records: Sequence[Written]) -> dict[str, bool | None]:
-    """Return the calls that the terms of a batch name and the file does not have, each as None."""
-    named: dict[str, bool | None] = {}
-    for one in records:
-        if type(one) is Conditional:
-            terms = one.terms
-            named |= dict.fromkeys((terms.unknown, terms.unsettled, *terms.open, terms.ended, terms.ends))
-    named.pop("", None)
-    for (request_id,) in connection.execute(_FIND_CALLS, (bulk.array(tuple(named)),)):
-        del named[request_id]
-    for request_id in handoff_tables.known(connection, tuple(named)):
-        del named[request_id]
-    return named
 
 
 def keep_newest(documents: dict[tuple[Document, str], Saved], saved: Saved) -> None:
@@ -446,12 +301,6 @@ def read_session(connection: sqlite3.Connection, key: str) -> StoredSession | No
 # --- calls ---
 
 
-def read_call(connection: sqlite3.Connection, request_id: str) -> StoredCall | None:
-    """Return a call by id, also a call that was handed off."""
-    found = connection.execute("SELECT open_at, body FROM calls WHERE request_id = ?", (request_id,)).fetchone()
-    return revive(*found) if found else handoff_tables.read_call(connection, request_id)
-
-
 def take_over(connection: sqlite3.Connection, owners: Sequence[str], node_id: str) -> list[StoredCall]:
     """Return the calls open at nodes that are gone and give them to another, oldest first."""
     query = "UPDATE calls SET open_at = ? WHERE open_at = ? RETURNING open_at, body"
@@ -459,21 +308,6 @@ def take_over(connection: sqlite3.Connection, owners: Sequence[str], node_id: st
     taken = [call for owner in owners for call in readable(connection.execute(query, (node_id, owner)).fetchall())]
     connection.execute("COMMIT")
     return sorted(taken, key=lambda call: call.created_at)
-
-
-def count_begun(connection: sqlite3.Connection, request: Request) -> int:
-    """Return how many calls below one were accepted."""
-    return sum(counts_below(one, request) for one in _below(connection, request))
-
-
-def _below(connection: sqlite3.Connection, above: Request | Bound) -> Iterator[StoredCall]:
-    query = "SELECT open_at, body FROM calls WHERE request_id > ? AND request_id < ?"
-    return readable(connection.execute(query, _range_below(above)))
-
-
-def _range_below(above: Request | Bound) -> tuple[str, str]:
-    """Return between which ids the calls below one lie, which the index finds: they begin with its own and `.`."""
-    return f"{above.request_id}.", f"{above.request_id}/"  # `/` follows `.`
 
 
 def take_paused(connection: sqlite3.Connection, root_id: str, node_id: str) -> list[StoredCall]:

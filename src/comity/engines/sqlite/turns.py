@@ -6,8 +6,10 @@ kernel wakes the next one at once. The lock is for speed alone: a program that d
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -19,15 +21,24 @@ class Turns:
     """The turns of one process at a store. Processes wait for each other where `is_shared` says that there are several."""
 
     def __init__(self, is_shared: Callable[[], bool]) -> None:
-        self._is_shared = is_shared
+        self.is_shared = is_shared
         self._thread = threading.Lock()
         self._file = -1
         self._has_file = False  # locked, for the turn that was taken
         _open.add(self)
 
     def open(self, log: Path) -> None:
-        """Wait on the write-ahead log from now on: all processes have it, and SQLite takes no lock on it."""
+        """Wait on the write-ahead log from now on: all processes have it, and SQLite takes no lock on it.
+
+        It is synced once: a process that was killed may have committed what it did not come to sync.
+        """
         self._file = os.open(log, os.O_RDONLY)
+        self.sync()
+
+    def sync(self) -> None:
+        """Return once everything that any process has committed is on the disk. Raises `OSError` if the disk fails."""
+        if self._file >= 0:
+            _sync(self._file)
 
     def close(self) -> None:
         """Let go of the file."""
@@ -37,7 +48,7 @@ class Turns:
 
     def __enter__(self) -> None:
         self._thread.acquire()
-        if self._is_shared() and self._file >= 0:
+        if self.is_shared() and self._file >= 0:
             fcntl.flock(self._file, fcntl.LOCK_EX)
             self._has_file = True
 
@@ -46,6 +57,23 @@ class Turns:
             self._has_file = False
             fcntl.flock(self._file, fcntl.LOCK_UN)
         self._thread.release()
+
+
+def sync_log(log: Path) -> None:
+    """Return once everything that is in the write-ahead log of a store is on the disk. Without a log all of it is."""
+    with contextlib.suppress(FileNotFoundError):
+        file = os.open(log, os.O_RDONLY)
+        try:
+            _sync(file)
+        finally:
+            os.close(file)
+
+
+def _sync(file: int) -> None:
+    if sys.platform == "darwin":
+        fcntl.fcntl(file, fcntl.F_FULLFSYNC)  # there `fsync` leaves data in the cache of the drive
+    else:
+        os.fdatasync(file)
 
 
 _open: WeakSet[Turns] = WeakSet()

@@ -106,7 +106,7 @@ class Reader:
         if address is not None:
             agent, target = address.agent, address.text
             capability = agent.capabilities.get(called) if type(called) is str else None
-        is_plain = capability is not None and _is_plain(draft)
+        is_plain = type(target) is str and type(called) is str and _is_plain(draft)  # its agent may be on another node
         problems, code = _NO_PROBLEMS if is_plain else draft_problems(draft)
         if above is None and (flaws := self._identity_problems(identity)):
             problems, code = flaws, "IDENTITY_INVALID"
@@ -223,7 +223,7 @@ class Reader:
 
 
 def _is_plain(draft: Draft) -> bool:
-    """Return whether a call whose capability was found says nothing else that would have to be looked at, as most do."""
+    """Return whether a call by names and inputs says nothing else that would have to be looked at, as most do."""
     return (
         (type(draft.inputs) is dict or draft.inputs is None)
         and draft.objective is _NO_TEXT

@@ -167,7 +167,9 @@ class CallPath(Replies):
         """Return what a user asks as a request, under a new id if none is named."""
         if request_id is None:
             new_id, trace_id = self.ids.new_request(now_ms)
-            arrival = self._reader.read(draft, identity, None, new_id, now_ms, trace_id)
+            arrival = self._reader.read_plain(draft, identity, new_id, now_ms, trace_id) or self._reader.read(
+                draft, identity, None, new_id, now_ms, trace_id
+            )
             return arrival if remote is None else standing.placed(arrival, remote, self.ids)
         if chosen_id_problem(request_id):
             return self._reader.read(draft, identity, None, as_refused(request_id), now_ms)
@@ -197,13 +199,7 @@ class CallPath(Replies):
         """Call for a user on this node and return the reply."""
         now_ns = self.clock.now_ns()
         now_ms = now_ns // 1_000_000
-        if request_id is None and remote is None:
-            new_id, trace_id = self.ids.new_request(now_ms)
-            arrival = self._reader.read_plain(draft, identity, new_id, now_ms, trace_id) or self._reader.read(
-                draft, identity, None, new_id, now_ms, trace_id
-            )
-        else:
-            arrival = self.asked(draft, identity, request_id, now_ms, remote)
+        arrival = self.asked(draft, identity, request_id, now_ms, remote)
         if len(arrival.body) > LONG_BYTES:
             await self.slices.pause()
         request = arrival.request

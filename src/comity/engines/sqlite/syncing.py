@@ -1,0 +1,63 @@
+"""When a commit is synced to the disk: inside its transaction, right after it, or with the next one.
+
+A process that is alone lets SQLite sync inside the transaction (`synchronous=FULL`). Processes that share a store would wait
+for each other's syncs then. They commit at `synchronous=NORMAL`, end the transaction, and sync the write-ahead log themselves
+before a waiter is told, so the next process writes meanwhile. The others can read a commit that is not synced yet: ADR 150
+says why no answer rests on it.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from enum import Enum
+from typing import Final
+
+from comity.core.handoff.queue import Step
+from comity.core.journal.records import Document, Saved
+from comity.engines.sqlite.judging import Written, each
+from comity.engines.sqlite.turns import Turns
+
+
+class Sync(Enum):
+    """When the write-ahead log is synced."""
+
+    WITHIN = "FULL"  # inside the transaction, by SQLite
+    AFTER = "after"  # by this process, before a waiter is told
+    LATER = "later"  # with a later commit: a loss of power may take it away
+
+
+# A process reads these for a call whose own records it writes afterwards, and syncs before it tells a caller anything.
+_OF_CALLS: Final = frozenset({Document.STATE, Document.SESSION, Document.PART, Document.USE, Document.VAULT, Document.FENCE})
+
+
+class Syncing:
+    """The syncs of one process's writer."""
+
+    def __init__(self, turns: Turns) -> None:
+        self._turns = turns
+        self._is_full = True  # as `connect` leaves the connection
+
+    @contextmanager
+    def commit(self, connection: sqlite3.Connection, records: Sequence[Written]) -> Iterator[None]:
+        """Take the turn for one transaction. Where it must survive a loss of power, it is on the disk when this returns."""
+        with self._turns:
+            sync = sync_of(records, is_shared=self._turns.is_shared())
+            if self._is_full is not (sync is Sync.WITHIN):  # within a transaction the level cannot be changed
+                connection.execute(f"PRAGMA synchronous = {'NORMAL' if self._is_full else 'FULL'}")
+                self._is_full = not self._is_full
+            yield
+        if sync is Sync.AFTER:
+            self._turns.sync()
+
+
+def sync_of(records: Sequence[Written], *, is_shared: bool) -> Sync:
+    """Return when the commit of a batch is to be synced."""
+    steps = [one for one in records if type(one) is Step]
+    if steps:
+        is_lasting = len(steps) < len(records) or any(one.needs_sync for one in steps)
+        return Sync.WITHIN if is_lasting else Sync.LATER
+    if is_shared and all(type(one) is not Saved or one.kind in _OF_CALLS for one in each(records)):
+        return Sync.AFTER
+    return Sync.WITHIN
