@@ -8,6 +8,8 @@ import json
 from tests.server.served import serving
 
 from comity import Agent, Node
+from comity.engines.clock import SystemClock
+from comity.engines.memory.engine import MemoryCluster
 
 BLOCKS = 'constraints:\n  - {id: frozen, rule: Leave the API alone, scope: "src/api/**", severity: blocking}\n'
 
@@ -86,6 +88,17 @@ def test_a_node_without_guidance_shows_none_and_takes_none():
                 "failure": "",
             }
             assert (await served.client.put("/v1/guidance", json={"source": BLOCKS})).status_code == 404
+
+    asyncio.run(main())
+
+
+def test_the_system_names_the_other_nodes_of_its_store():
+    async def main():
+        cluster = MemoryCluster(SystemClock())
+        async with Node([], engine=cluster.engine("n2")), serving(Node([Agent("A")], engine=cluster.engine("n1"))) as served:
+            assert (await served.client.get("/v1/system")).json()["node"]["peers"] == ["n2"]
+        async with serving() as served:
+            assert (await served.client.get("/v1/system")).json()["node"]["peers"] == []
 
     asyncio.run(main())
 

@@ -207,6 +207,10 @@ class Hosting:
         """Path of the store; None for a node in memory."""
         return None if self._store is None else Path(self._store)
 
+    def peers(self) -> list[str]:
+        """Return the other nodes on the same store, as far as this one knows: some may be gone."""
+        return [] if self._engine.is_alone else list(self._engine.transport.peers())
+
     def running(self) -> dict[str, int]:
         """Return how many calls each agent has under way on this node, queued ones included."""
         counts: dict[str, int] = {}

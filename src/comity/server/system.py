@@ -36,6 +36,7 @@ class NodeStatus(Struct, frozen=True):
     running: int
     streams: int
     in_flight: int
+    peers: list[str]  # other nodes on the same store
 
 
 class Check(Struct, frozen=True):
@@ -90,6 +91,7 @@ async def show(ask: Ask) -> System:
         sum(node.running().values()),
         state.streams.open,
         state.metrics.in_flight,
+        node.peers(),
     )
     store = None if node.store is None else str(node.store)
     return System(status, store, kinds, files, node.export, list(_checks(ask)), _retention(ask), _recording(ask))
