@@ -186,8 +186,8 @@ test-console: $(VENV)/.browses ## drive the console in a real Chromium as a pers
 	chromium=$$($(RUN) scripts/find_chromium.py) && COMITY_CHROMIUM=$$chromium \
 		$(RUN) -m pytest -p no:xdist -o python_files='browse_*.py' tests/console $(CONSOLE_ARGS)
 
-screenshots: $(VENV)/.browses ## make the pictures of the console in docs/images
-	chromium=$$($(RUN) scripts/find_chromium.py) && COMITY_CHROMIUM=$$chromium $(RUN) tests/console/screenshots.py
+screenshots: $(VENV)/.browses ## make the pictures of the console in docs/images, or with REVIEW=FOLDER of every view in every state
+	chromium=$$($(RUN) scripts/find_chromium.py) && COMITY_CHROMIUM=$$chromium $(RUN) tests/console/screenshots.py $(REVIEW)
 
 PIN = $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --no-annotate \
 	--python-version 3.11
