@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import functools
 import hashlib
 import json
 import time
@@ -21,10 +22,14 @@ from comity.errors import CallerError
 from comity.server.app import Door
 from comity.server.oidc import PREFIX, Provider, SignIns, routes
 
-KEY = rsa.generate_private_key(65537, 2048)
-OTHER = rsa.generate_private_key(65537, 2048)
 SECRET = "the-secret-of-the-page"
 BIND = base64.urlsafe_b64encode(hashlib.sha256(SECRET.encode()).digest()).rstrip(b"=").decode()
+
+
+@functools.cache
+def rsa_key(_whose: str) -> rsa.RSAPrivateKey:
+    """Return the key of a name; made on first use, which takes 200 ms that no other test of a worker should spend."""
+    return rsa.generate_private_key(65537, 2048)
 
 
 class TestProvider:
@@ -34,7 +39,7 @@ class TestProvider:
 
     def __init__(self) -> None:
         self.claims = {"sub": "ann", "comity_roles": ["operator", "astronaut"]}
-        self.key, self.kid, self.algorithm = KEY, "k1", "RS256"
+        self.key, self.kid, self.algorithm = rsa_key("its own"), "k1", "RS256"
         self.asked: dict[str, str] = {}
         self.challenge = self.nonce = ""
         self.url = ""
@@ -56,7 +61,7 @@ class TestProvider:
         return web.json_response({"issuer": self.url} | {name: f"{self.url}/{path}" for name, path in names.items()})
 
     async def _jwks(self, _request: web.Request) -> web.Response:
-        public = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(KEY.public_key()))
+        public = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(rsa_key("its own").public_key()))
         return web.json_response({"keys": [public | {"kid": "k1", "use": "sig"}, {"kty": "oct", "k": "AAAA", "kid": "weak"}]})
 
     async def _token(self, request: web.Request) -> web.Response:
@@ -155,7 +160,7 @@ def test_a_token_of_the_provider_that_is_not_good_signs_nobody_in(change, code):
 def test_only_the_providers_keys_and_their_one_algorithm_count(how):
     async def work(provider, served) -> None:
         if how == "another key":
-            provider.key = OTHER
+            provider.key = rsa_key("another")
         elif how == "unknown key":
             provider.kid = "k2"
         elif how == "symmetric":

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-import yaml
+from corpus import read_corpus
 from hypothesis import strategies as st
 
 from comity.core.redaction import Vault
@@ -45,8 +45,8 @@ def marked(row: Any) -> list[str]:
             return []
 
 
-TRUE_POSITIVES: dict[str, list[Any]] = yaml.safe_load((HERE / "true_positives.yaml").read_text(encoding="utf-8"))
-FALSE_POSITIVES: dict[str, list[Any]] = yaml.safe_load((HERE / "false_positives.yaml").read_text(encoding="utf-8"))
+TRUE_POSITIVES: dict[str, list[Any]] = read_corpus(HERE / "true_positives.yaml")
+FALSE_POSITIVES: dict[str, list[Any]] = read_corpus(HERE / "false_positives.yaml")
 
 PERSONAL_ROWS = [(name, row) for name, rows in TRUE_POSITIVES.items() for row in rows]
 PERSONAL_TEXTS = [(name, row) for name, row in PERSONAL_ROWS if isinstance(row, str)]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import yaml
+from corpus import read_corpus
 from redaction_corpus import HERE, marked, new_vault, plain
 
 from comity.core.redaction import redact_value
 
-FRESH: dict[str, list[Any]] = yaml.safe_load((HERE / "fresh_texts.yaml").read_text(encoding="utf-8"))
+FRESH: dict[str, list[Any]] = read_corpus(HERE / "fresh_texts.yaml")
 
 
 def strings(value: Any) -> list[str]:

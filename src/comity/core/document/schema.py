@@ -12,7 +12,7 @@ import typing
 from collections.abc import Callable, Collection, Mapping
 from copy import deepcopy
 from difflib import get_close_matches
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, NotRequired, Protocol
 
 import jsonschema_rs
@@ -259,8 +259,9 @@ def _no_retrieval(uri: str) -> Any:
     raise ValueError(f"reference to {uri} is outside the schema")
 
 
+@cache
 def load() -> None:
-    """Check a function once: a node does this before its first call, whose time the imports would use up."""
+    """Check a function: the first node of a process does this before its first call, whose time the imports would use up."""
 
     def declared(number: int) -> int:
         return number

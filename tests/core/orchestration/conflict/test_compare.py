@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
+from corpus import read_corpus
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,14 +28,14 @@ _JSON = st.recursive(
 
 @pytest.mark.parametrize(("name", "least"), [("pairs.yaml", 100), ("later_pairs.yaml", 60)])
 def test_every_labelled_pair_is_judged_as_labelled(name: str, least: int) -> None:
-    found = judged(yaml.safe_load((Path(__file__).parent / name).read_text()))
+    found = judged(read_corpus(Path(__file__).parent / name))
     assert len(found) > least
     assert [(pair, got) for label, pair, got in found if got.relation is not label] == []
 
 
 @pytest.mark.parametrize("name", ["further_pairs.yaml", "everyday_pairs.yaml"])
 def test_pairs_that_were_labelled_without_a_look_at_the_rules_are_judged_as_labelled_but_for_a_few(name: str) -> None:
-    found = judged(yaml.safe_load((Path(__file__).parent / name).read_text()))
+    found = judged(read_corpus(Path(__file__).parent / name))
     wrong = [(pair, got) for label, pair, got in found if got.relation is not label]
     assert len(wrong) <= 0.06 * len(found), wrong
     assert missed(found) <= 0.04 * len(found)

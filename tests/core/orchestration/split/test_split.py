@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
+from corpus import read_corpus
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,11 +17,11 @@ from comity.core.orchestration.split.split import PARTS_MAX, TEXT_MAX
 sys.path.insert(0, str(Path(__file__).parents[4] / "scripts"))
 from check_split import judged
 
-CASES = yaml.safe_load((Path(__file__).parent / "requests.yaml").read_text())
-LATER = yaml.safe_load((Path(__file__).parent / "later_requests.yaml").read_text())
+CASES = read_corpus(Path(__file__).parent / "requests.yaml")
+LATER = read_corpus(Path(__file__).parent / "later_requests.yaml")
 BARS = {"single": 0.95, "sequential": 0.95, "parallel": 0.95, "mixed": 0.85}
-EVERYDAY = yaml.safe_load((Path(__file__).parent / "everyday_requests.yaml").read_text())
-FURTHER = yaml.safe_load((Path(__file__).parent / "further_requests.yaml").read_text())
+EVERYDAY = read_corpus(Path(__file__).parent / "everyday_requests.yaml")
+FURTHER = read_corpus(Path(__file__).parent / "further_requests.yaml")
 LATER_BARS = {"single": 0.95, "sequential": 0.85, "parallel": 0.95, "mixed": 0.85}
 
 
