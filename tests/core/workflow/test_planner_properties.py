@@ -90,7 +90,17 @@ def test_every_run_ends_with_every_edge_settled_and_no_node_twice_in_a_turn(give
         assert None not in [state for edge, state in zip(scope.graph.edges, scope.edges, strict=True) if edge.loop is None]
         assert not any(scope.pending)
     assert not run.planner.waits
-    assert not run.planner.open_steps
+
+
+@given(runs(), st.integers(1, 20))
+@settings(deadline=None)
+def test_short_ways_of_plain_steps_lead_where_the_queue_leads(given_run, length):
+    run = played(*given_run, until=length)
+    slow = Planner(run.program, lambda *_: None)  # told of every edge, it takes each by the queue
+    assert [command for event in run.history for command in slow.apply(event)] == run.commands
+    assert (slow.root.edges, slow.root.states, slow.root.pending, slow.root.taken) == (
+        run.planner.root.edges, run.planner.root.states, run.planner.root.pending, run.planner.root.taken
+    )  # fmt: skip
 
 
 @given(runs(loops=False))

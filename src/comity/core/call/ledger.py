@@ -45,8 +45,14 @@ class Account(Struct, eq=False, gc=False):
 
     def left(self) -> tuple[int, int | None]:
         """Return how many calls and tokens are left: what every call is admitted by, asked for at once."""
-        if self.parent is None and self.limits.tokens_max is None:
-            return self.limits.calls_max - self.calls_used, None
+        above = self.parent
+        if self.limits.tokens_max is None:
+            calls = self.limits.calls_max - self.calls_used
+            if above is None:
+                return calls, None
+            if above.parent is None and above.limits.tokens_max is None:  # as below the root of a workflow run
+                most = above.limits.calls_max - above.calls_used
+                return min(calls, most), None
         return self.calls_left(), self.tokens_left()
 
     def calls_left(self) -> int:
@@ -126,6 +132,6 @@ class Account(Struct, eq=False, gc=False):
 
     def narrowed(self, limits: Limits) -> Account:
         """Return an account for a call with `limits`: this one, unless they leave less than it has."""
-        tokens = self.tokens_left()
+        calls, tokens = self.left()
         narrows_tokens = limits.tokens_max is not None and (tokens is None or limits.tokens_max < tokens)
-        return Account(limits, self) if narrows_tokens or limits.calls_max < self.calls_left() else self
+        return Account(limits, self) if narrows_tokens or limits.calls_max < calls else self

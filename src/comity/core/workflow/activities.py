@@ -31,6 +31,10 @@ class Activities(Maps):
         """Settle a node that did its work and has one edge."""
 
     @abstractmethod
+    def come_to_end(self, scope: Scope, node: GraphNode, found: dict[str, Any]) -> None:
+        """Settle a node that did its work and is the last one of its scope."""
+
+    @abstractmethod
     def begin_below(self, scope: Scope) -> None:
         """Begin a sub-workflow."""
 
@@ -79,28 +83,27 @@ class Activities(Maps):
 
     def start_call(self, scope: Scope, node: GraphNode) -> None:
         """Activate a node that is one call, in one step, as most are."""
-        call = node.call
+        call, steps = node.call, self.steps
         assert call is not None
-        spec = call.spec
+        spec, message = call.spec, ""
         try:
-            if call.agent is None and spec.message == "":
-                agent, message = spec.agent, ""
+            if call.is_fixed:
+                agent = spec.agent
                 inputs = spec.input if call.input is None else call.input(scope.variables)
             else:
                 agent, inputs, message = _rendered(call, scope.variables)
         except (MappingError, EvaluationError) as error:
             self.settle_now(scope, node, unmapped(node, error))
             return
-        if self.steps >= self.limits.steps_max:
+        if steps >= self.limits.steps_max:
             self.too_many_steps()
             return
-        self.steps += 1
+        self.steps = steps + 1
         self._numbers = number = self._numbers + 1
         place = self.place_of(scope, node) if node.loops else scope.path + node.name
         activity = Activity(scope, node, place, {number: _STEP})
         scope.active[activity] = None
         self.waits[number] = activity
-        self.open_steps += 1
         self.commands.append(
             history.Call(
                 number, place, node.name, agent, spec.capability, inputs, message, spec.objective, node.spec.timeout_ms
@@ -129,7 +132,6 @@ class Activities(Maps):
         number = self.number()
         activity.numbers[number] = _STEP
         self.waits[number] = activity
-        self.open_steps += 1
         self.commands.append(
             history.Call(
                 number,
@@ -257,7 +259,6 @@ class Activities(Maps):
         number = self.number()
         activity.numbers[number] = Role.STEP
         self.waits[number] = activity
-        self.open_steps += 1
         self.commands.append(
             history.Aggregate(number, activity.place, node.spec.name, spec.strategy, parts, options, node.spec.timeout_ms)
         )
@@ -269,22 +270,26 @@ class Activities(Maps):
         activity = self.waits.pop(event.step, None)
         if activity is None:
             return
-        self.open_steps -= 1
         self.spend(event)
         found, scope, node = event.reply, activity.scope, activity.node
         if self.unwinders and activity in self.unwinders:
             self.undo_settled(activity, found)
             return
-        activity.numbers.pop(event.step, None)
+        numbers = activity.numbers
+        numbers.pop(event.step, None)
         if scope.ending is not None:
             self._late_result(activity, found)
-        elif node.is_plain and activity.item_of is None and found["status"] in response.OK and not activity.numbers:
+        elif node.is_plain and not numbers and activity.item_of is None and found["status"] in response.OK:
             # As most steps end: what `work_done` would do, of which nothing applies.
             del scope.active[activity]
-            if node.onward is not None and not activity.is_abandoned:
+            if activity.is_abandoned:
+                self.settle_now(scope, node, found, is_abandoned=True)
+            elif node.onward is not None:
                 self.go_on(scope, node, node.onward, found)
+            elif node.is_last and not scope.active:
+                self.come_to_end(scope, node, found)
             else:
-                self.settle_now(scope, node, found, is_abandoned=activity.is_abandoned)
+                self.settle_now(scope, node, found)
         else:
             self.work_done(activity, found)
 

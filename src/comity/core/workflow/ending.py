@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
@@ -29,15 +28,13 @@ class Endings(ABC):
         self.run: dict[str, Any] = {}
         self.now_ms = 0
         self.commands: list[Command] = []
-        self.todo: deque[tuple[Callable[..., None], Scope, tuple[Any, ...]]] = deque()
-        self.turns = 0
+        self.todo: list[tuple[Callable[..., None], Scope, tuple[Any, ...]]] = []  # by this event, in order
         self.waits: dict[int, Activity] = {}  # what each number that was given out stands for
         self.questions: dict[int, history.Ask] = {}  # open
         self.listens: dict[int, history.Listen] = {}
-        self.mailbox: Mailbox = deque()
+        self.mailbox: Mailbox = []
         self.deadline = 0
         self.finish: history.Finish | None = None
-        self.open_steps = 0
         self.steps = self.calls = 0
         self.used = NO_USAGE  # tokens and what they cost
         self.undone: list[str] = []
@@ -85,11 +82,11 @@ class Endings(ABC):
     def spend(self, event: history.Settled) -> None:
         """Count what a step used."""
         limits = self.limits
-        self.calls += 1 + event.calls
+        self.calls = calls = self.calls + 1 + event.calls
         if event.prompt_tokens or event.completion_tokens:
             self.used += Usage(prompt_tokens=event.prompt_tokens, completion_tokens=event.completion_tokens, cost=event.cost)
-        if self.calls > limits.calls_max:
-            self.limit_reached(f"the run has made {self.calls} calls; calls_max is {limits.calls_max}")
+        if calls > limits.calls_max:
+            self.limit_reached(f"the run has made {calls} calls; calls_max is {limits.calls_max}")
         elif limits.tokens_max is not None and self.used.total_tokens > limits.tokens_max:
             self.limit_reached(f"the run has used {self.used.total_tokens} tokens; tokens_max is {limits.tokens_max}")
         elif limits.cost_max is not None and (cost := self.cost) is not None:
@@ -242,7 +239,6 @@ class Endings(ABC):
         number = self.number()
         stand_in.numbers[number] = Role.UNDO
         self.waits[number] = stand_in
-        self.open_steps += 1
         attempt = scope.undo_attempts
         call = history.Call(
             number, undo.place, undo.node, undo.agent, undo.capability, undo.inputs, undo.message, attempt=attempt, is_undo=True

@@ -44,6 +44,7 @@ class Rendered(Struct, eq=False):
     agent: Render | None
     input: Render | None
     message: Render | None
+    is_fixed: bool  # whom it calls is known, and it has no message
 
 
 class GraphNode(Struct, eq=False):
@@ -75,6 +76,7 @@ class GraphNode(Struct, eq=False):
     joins_all: bool = True
     is_through: bool = False  # one edge leads on, and it is taken if the node did its work
     onward: GraphEdge | None = None  # that edge, where neither end is in a loop
+    is_last: bool = False  # no edge leads on, and it is in no loop
     is_single: bool = False  # one call, no list of them
     is_straight: bool = False  # such a call to which one edge leads and which has no condition of its own
 
@@ -161,6 +163,7 @@ def compile_graph(definition: Definition) -> Graph:
     for node in nodes:
         if node.spec.join != "all" and len(node.incoming) > 1:
             node.region = _region(node.number, nodes, edges)
+        node.is_last = not node.outgoing and not node.loops
         node.is_straight = node.is_single and node.when is None and node.joins_all and len(node.incoming) == 1
         if node.is_through and not node.loops and (edge := edges[node.outgoing[0]]).target != TO_END:
             node.onward = None if nodes[edge.target].loops else edge
@@ -246,7 +249,8 @@ def _node(number: int, spec: Node) -> GraphNode:
 
 
 def _rendered(call: Call) -> Rendered:
-    return Rendered(call, compiled(call.agent), compiled(call.input), compiled(call.message))
+    agent = compiled(call.agent)
+    return Rendered(call, agent, compiled(call.input), compiled(call.message), agent is None and call.message == "")
 
 
 def _validator(schema: dict[str, Any] | None) -> Any:

@@ -1,7 +1,8 @@
 """What happens to a run, as values: events, which are journaled and are its whole truth, and the commands that follow.
 
 An event is a fact from outside: a step ended, a timer fired, a person answered. A command is what the planner wants done next.
-The same events give the same commands, so commands are never stored.
+The same events give the same commands, so commands are never stored. Both hold plain data without cycles, which the garbage
+collector need not look at.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from msgspec import Struct
 from comity.core.envelope.usage import Cost
 
 
-class Started(Struct, frozen=True, tag="started", omit_defaults=True):
+class Started(Struct, frozen=True, tag="started", omit_defaults=True, gc=False):
     """The run began."""
 
     at_ms: int
@@ -23,7 +24,7 @@ class Started(Struct, frozen=True, tag="started", omit_defaults=True):
     input: Any = None
 
 
-class Settled(Struct, frozen=True, tag="settled", omit_defaults=True):
+class Settled(Struct, frozen=True, tag="settled", omit_defaults=True, gc=False):
     """A step ended; `reply` is what conditions and mappings see of it."""
 
     at_ms: int
@@ -36,14 +37,14 @@ class Settled(Struct, frozen=True, tag="settled", omit_defaults=True):
     is_outlined: bool = False  # the reply's data is left to the record of the call, which has it
 
 
-class Fired(Struct, frozen=True, tag="fired", omit_defaults=True):
+class Fired(Struct, frozen=True, tag="fired", omit_defaults=True, gc=False):
     """A timer is due."""
 
     at_ms: int
     timer: int
 
 
-class Answered(Struct, frozen=True, tag="answered", omit_defaults=True):
+class Answered(Struct, frozen=True, tag="answered", omit_defaults=True, gc=False):
     """A person answered a question."""
 
     at_ms: int
@@ -52,7 +53,7 @@ class Answered(Struct, frozen=True, tag="answered", omit_defaults=True):
     by: str = ""
 
 
-class Received(Struct, frozen=True, tag="received", omit_defaults=True):
+class Received(Struct, frozen=True, tag="received", omit_defaults=True, gc=False):
     """An event came from outside."""
 
     at_ms: int
@@ -60,7 +61,7 @@ class Received(Struct, frozen=True, tag="received", omit_defaults=True):
     data: Any = None
 
 
-class Cancelled(Struct, frozen=True, tag="cancelled", omit_defaults=True):
+class Cancelled(Struct, frozen=True, tag="cancelled", omit_defaults=True, gc=False):
     """A person or a program asked for the end of the run."""
 
     at_ms: int
@@ -68,7 +69,7 @@ class Cancelled(Struct, frozen=True, tag="cancelled", omit_defaults=True):
     by: str = ""
 
 
-class Migrated(Struct, frozen=True, tag="migrated", omit_defaults=True):
+class Migrated(Struct, frozen=True, tag="migrated", omit_defaults=True, gc=False):
     """The run goes on with another version of its definition, which `migrate` proved to agree with what happened."""
 
     at_ms: int

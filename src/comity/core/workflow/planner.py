@@ -32,7 +32,6 @@ class Planner(Activities):
         """Take one event and return what is to be done next, in order. An event that nothing waits for changes nothing."""
         self.now_ms = event.at_ms
         self.commands = []
-        self.turns = 0
         match event:
             case history.Settled():
                 self.step_settled(event)
@@ -88,37 +87,46 @@ class Planner(Activities):
         if self._decided is not None or found["status"] == "completed" or "error" in found:
             self.settle_now(scope, node, found)
             return
-        scope.states[node.number] = _DONE
-        scope.variables[node.name] = scope.variables["response"] = found
+        states, variables = scope.states, scope.variables
+        states[node.number] = _DONE
+        variables[node.name] = variables["response"] = found
         self._remember(scope, node, found)
         target = edge.target
         scope.edges[edge.number] = True
-        scope.taken[target] += 1
-        scope.pending[target] -= 1
         follower = scope.graph.nodes[target]
         if follower.is_straight and not scope.errors:
-            scope.states[target] = _ACTIVE
+            scope.taken[target], scope.pending[target], states[target] = 1, 0, _ACTIVE
             self.start_call(scope, follower)
             return
-        if scope.states[target] is _IDLE:
+        scope.taken[target] += 1
+        scope.pending[target] -= 1
+        if states[target] is _IDLE:
             self._try(scope, target)
         if not scope.queued and not scope.active:  # the last step led to a join that had fired
             self._complete(scope)
 
+    def come_to_end(self, scope: Scope, node: GraphNode, found: dict[str, Any]) -> None:
+        """Settle a node that did its work, that nothing follows and beside which nothing runs, as `_settle` does."""
+        if self._decided is not None or scope.queued or found["status"] == "completed":
+            self.settle_now(scope, node, found)
+            return
+        scope.states[node.number] = _DONE
+        scope.variables[node.name] = found
+        self._remember(scope, node, found)
+        self._complete(scope)
+
     # --- one node after the other ---
 
     def _drain(self) -> None:
-        todo = self.todo
-        while todo:
-            self.turns += 1
-            act, scope, arguments = todo.popleft()
+        for turn, (act, scope, arguments) in enumerate(self.todo, 1):  # which grows meanwhile
             scope.queued -= 1
-            if self.turns == TURNS_MAX:
+            if turn == TURNS_MAX:
                 self.limit_reached(f"one event led to more than {TURNS_MAX} nodes without a call or a wait")
             if scope.ending is None:
                 act(scope, *arguments)
             if not scope.queued and not scope.active:
                 self._complete(scope)
+        self.todo.clear()
 
     def _complete(self, scope: Scope) -> None:
         """End a scope in which nothing is left to be done."""

@@ -5,7 +5,6 @@ The run itself is a scope; so is each sub-workflow. Nothing here decides anythin
 
 from __future__ import annotations
 
-from collections import deque
 from enum import IntEnum
 from typing import Any
 
@@ -127,7 +126,7 @@ class Activity(Struct, eq=False):
     is_abandoned: bool = False  # a join that fired does without it
 
 
-Mailbox = deque[tuple[str, Any]]
+Mailbox = list[tuple[str, Any]]
 
 
 def new_scope(graph: Graph, path: str, above: Activity | None, data: Any, run: dict[str, Any]) -> Scope:

@@ -46,8 +46,8 @@ from comity.engines.sqlite.handoffs import MemoryHandoffs
 from comity.errors import UnavailableError
 from comity.ports import Then
 
-_UNAUDITED: Final = frozenset({Step, Saved, Resumed})
-
+_UNAUDITED: Final = frozenset({Step, Resumed})
+_RUN_EVENT: Final = Document.RUN_EVENT  # looking an enum's member up takes four times as long
 
 # Kinds that a node looks through every few seconds, of which there are few among many documents.
 _LOOKED_FOR: Final = frozenset({Document.RUN_SIGNAL, Document.SCHEDULE})
@@ -101,6 +101,12 @@ class MemoryJournal:
             records = taken(records, terms, self._is_open, self._below(terms.ends))  # type: ignore[arg-type]  # no steps
         for record in records:
             kind = type(record)
+            if kind is Saved:
+                if record.kind is _RUN_EVENT:  # type: ignore[union-attr]  # as most are
+                    self._save_page(record)  # type: ignore[arg-type]
+                else:
+                    self._save(record)  # type: ignore[arg-type]
+                continue
             if kind is not Settled and kind is not Accepted and kind in _UNAUDITED:
                 self._take(record)  # type: ignore[arg-type]
                 continue
@@ -282,11 +288,9 @@ class MemoryJournal:
             return []
         return [one.request for name, one in self._open.items() if name.startswith(above) and is_below(name, above)]
 
-    def _take(self, record: Step | Saved | Resumed) -> None:
+    def _take(self, record: Step | Resumed) -> None:
         if type(record) is Step:
             self.append(self.handoffs.perform(record))
-        elif type(record) is Saved:
-            self._save(record)
         elif type(record) is Resumed:
             self._open[record.request.request_id] = record
 
@@ -312,12 +316,10 @@ class MemoryJournal:
         held = self._documents.get(place)
         if held is None or record.version > held[0]:
             self._documents[place] = (record.version, record.data)
-            if record.kind is Document.RUN_EVENT and held is not None:  # a page that grows
-                return
             if record.kind in _LOOKED_FOR:
                 self._looked_for.setdefault(record.kind, set()).add(record.key)
-            if record.kind is Document.RUN_EVENT or record.kind is Document.RUN_SIGNAL:
-                self._belonging.setdefault((record.kind, record.key.partition("\x1f")[0]), {})[record.key] = None
+            if record.kind is Document.RUN_SIGNAL:
+                self._belong(record)
                 return
             if record.kind is Document.SESSION or (record.kind is Document.USE and record.key in self._used):
                 used_at = record.version if record.kind is Document.USE else record.used_at or 0
@@ -327,6 +329,19 @@ class MemoryJournal:
                     self._make_room(record.key)
             elif record.kind is Document.APPROVAL and held is None:
                 self._asked.setdefault(msgspec.json.decode(record.data).get("root_id", ""), []).append(record.key)
+
+    def _save_page(self, record: Saved) -> None:
+        """Keep a page of a run's events, which grows with each event."""
+        place = (_RUN_EVENT, record.key)
+        held = self._documents.get(place)
+        if held is None:
+            self._belong(record)
+        elif record.version <= held[0]:
+            return
+        self._documents[place] = (record.version, record.data)
+
+    def _belong(self, record: Saved) -> None:
+        self._belonging.setdefault((record.kind, record.key.partition("\x1f")[0]), {})[record.key] = None
 
     def _make_room(self, newest: str) -> None:
         """Forget the sessions that were not used for longest: some at once, since finding those in use takes a while."""

@@ -19,11 +19,12 @@ from comity.core.call.limits import WARNINGS_MAX, Limits
 from comity.core.call.machine import CANCEL, PAUSED, RUNNING
 from comity.core.envelope.envelope import Background, Error, Reply, encode
 from comity.core.envelope.envelope import Status as ReplyStatus
+from comity.core.journal.records import Saved
 from comity.core.workflow import history
 from comity.core.workflow.history import Command, Event, encode_event
 from comity.core.workflow.planner import Planner
 from comity.core.workflow.replay import fold
-from comity.core.workflow.response import failure, response_of
+from comity.core.workflow.response import failure, is_failure, response_of
 from comity.errors import UnavailableError
 from comity.runtime.call.draft import Draft
 from comity.runtime.call.tasks import after_a_turn
@@ -133,28 +134,38 @@ class Run:
         return [one for one in commands if getattr(one, "step", None) not in stopped]
 
     def _take(self, planner: Planner, event: Event) -> list[Command]:
-        """Journal an event, then plan what follows from it."""
+        """Plan what follows from an event, and journal the event; the last one together with the record of the run's end."""
         flows = self._flows
         line = encode_event(event)
         if type(event) is history.Settled:
             answered = self._answered.pop(event.step, "")
-            if len(line) > OUTLINE_BYTES and self._has_call(event.step, answered):
+            if len(line) > OUTLINE_BYTES and self._has_call(event, answered):
                 line = flows.store.outline(self.run_id, event, len(line))
         number = self._pages.number
-        flows.journal.append((self._pages.add(line),), None, self.call.terms)
+        page = self._pages.add(line)
+        commands = planner.apply(event)  # pure: nothing of it is done before the event is journaled
+        if planner.finish is None:
+            flows.journal.append((page,), None, self.call.terms)
+        else:
+            self._write_end(page)
         if self._acks and (ack := self._acks.pop(id(event), None)) is not None and not ack.done():
             ack.set_result(None)
-        commands = planner.apply(event)
         if flows.watchers.readers:
             flows.watchers.tell(self.run_id, number, event, commands)
         return commands
 
-    def _has_call(self, step: int, answered: str) -> bool:
+    def _write_end(self, *events: Saved) -> None:
+        """Journal the record of a run that has ended, after the events that are not journaled yet."""
+        self.record = self.view()
+        self._flows.journal.append(self._flows.store.save(self.record, *events), None, self.call.terms)
+
+    def _has_call(self, event: history.Settled, answered: str) -> bool:
         """Return whether the journal has the reply of a step in the end of its call, which comes before the event of the step.
 
         What runs on another node may not be there yet, and a strategy of an aggregate may return the reply of any call.
         """
-        return answered == f"{self.run_id}.{step}" and self._flows.path.placement.ends_come_first
+        is_own = answered == f"{self.run_id}.{event.step}" and not is_failure(event.reply)
+        return is_own and self._flows.path.placement.ends_come_first
 
     def push(self, event: Event, ack: asyncio.Future[None] | None = None) -> None:
         """Give the run an event from outside; `ack` is resolved once the event is in the history."""
@@ -187,14 +198,14 @@ class Run:
                     self._start(command.step, partial(self._call, planner, command))
                 continue
             match command:
-                case history.Aggregate():
-                    self._start(command.step, partial(self._aggregate, planner, command))
                 case history.Timer():
                     self._flows.timers.add(self.run_id, command.timer, command.due_at)
-                case history.Cancel():
-                    self._stop(command.step)
                 case history.Drop():
                     self._flows.timers.discard(self.run_id, command.number)
+                case history.Cancel():
+                    self._stop(command.step)
+                case history.Aggregate():
+                    self._start(command.step, partial(self._aggregate, planner, command))
                 case _:
                     pass  # the record of the run shows questions, events and the end
         return alone
@@ -219,11 +230,9 @@ class Run:
 
     def _settled(self, step: int, reply: Reply) -> history.Settled:
         usage, now_ms = reply.usage, self._flows.path.clock.now_ns() // 1_000_000
+        self._answered[step] = reply.request_id
         used = (usage.prompt_tokens, usage.completion_tokens, usage.calls, usage.cost)
-        settled = history.Settled(now_ms, step, response_of(reply), *used)
-        if reply.ok:
-            self._answered[step] = reply.request_id
-        return settled
+        return history.Settled(now_ms, step, response_of(reply), *used)
 
     def _call(self, planner: Planner, command: history.Call) -> Awaitable[Reply]:
         """Make the governed call of a step."""
@@ -326,17 +335,21 @@ class Run:
         planner = self.planner
         if planner is None:
             return self.record
-        now_ms = self._flows.now_ms()
-        waits = not self._steps and self._inline is None and not self._inbox
-        finish, cost = planner.finish, planner.cost
-        error = _NOTHING if finish is None else finish.reply.get("error") or _NOTHING
-        status = (Status.WAITING if waits else Status.RUNNING) if finish is None else _ENDS[finish.status]
+        finish, error, ended_at, due_at = planner.finish, _NOTHING, None, None
+        cost = planner.cost
+        if finish is None:
+            now_ms, due_at = self._flows.now_ms(), self._flows.timers.next_of(self.run_id)
+            waits = not self._steps and self._inline is None and not self._inbox
+            status = Status.WAITING if waits else Status.RUNNING
+        else:
+            now_ms = ended_at = planner.now_ms
+            status, error = _ENDS[finish.status], finish.reply.get("error") or _NOTHING
         return replace(
             self.record,
             status=status,
             updated_at=now_ms,
-            ended_at=None if finish is None else planner.now_ms,
-            due_at=self._flows.timers.next_of(self.run_id) if finish is None else None,
+            ended_at=ended_at,
+            due_at=due_at,
             events=self._pages.number,
             steps=planner.steps,
             calls=planner.calls,
@@ -352,11 +365,10 @@ class Run:
         )
 
     def _ended(self, finish: history.Finish) -> Any:
-        """Write the end of the run and return its reply; a plain success is its data."""
+        """Return the reply of the run; a plain success is its data."""
         flows, call = self._flows, self.call
-        self.record = self.view()
-        flows.journal.append(flows.store.save(self.record), None, call.terms)
-        flows.timers.forget(self.run_id)
+        if not self.record.status.has_ended:  # earlier versions journaled the last event and the record apart
+            self._write_end()
         found = finish.reply
         is_plain = finish.status == "completed" and found["status"] == "success" and found.get("confidence", 1.0) == 1.0
         if is_plain and isinstance(found.get("data"), dict) and not found.get("message"):
