@@ -207,7 +207,7 @@ def _unknown(connection: sqlite3.Connection, records: Sequence[Written]) -> dict
             named |= dict.fromkeys((terms.unknown, terms.unsettled, *terms.open, terms.ended, terms.ends))
     named.pop("", None)
     for request_id in _known(connection, named):
-        del named[request_id]
+        named.pop(request_id, None)  # a call that was handed off is in both tables
     return named
 
 
