@@ -106,7 +106,7 @@ def reach(files: Sequence[str], folders: Sequence[str]) -> Reach:
         MAP.parent.mkdir(exist_ok=True)
         MAP.write_text(json.dumps(told))
         (MAP.parent / "order.json").write_text(json.dumps({"files": list(files), "digests": {t: digests[t] for t in stale}}))
-        variables = os.environ | {"PYTHONPATH": f"{ROOT / 'scripts'}{os.pathsep}{ROOT}"}
+        variables = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, (ROOT / "scripts", ROOT / "src", ROOT)))}
         subprocess.run([sys.executable, "-m", "mutation.reach"], cwd=ROOT, env=variables, check=True)
         told = json.loads(MAP.read_text())
     return Reach(told)
