@@ -5,11 +5,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
+import pytest
 from death import die
+from msgspec.structs import replace
 
 from comity import Agent, Context, Node, Status
+from comity.core.journal.records import Accepted
 from comity.engines.sqlite.journal import SqliteJournal
 from comity.errors import UnavailableError
+from comity.runtime.call.resume import resume
+from comity.testing.contracts.records import request
 
 
 def agents(runs: list[str], gate: asyncio.Event) -> list[Agent]:
@@ -211,3 +216,22 @@ def test_what_a_user_said_stands_once_in_the_conversation_though_the_call_is_run
     gate = asyncio.Event()
     gate.set()
     assert asyncio.run(life(gate, dies=False)) == ["user", "SLOW"]
+
+
+@pytest.mark.parametrize(("left_ms", "runs"), [(1, ["r"]), (0, []), (-1, [])])
+async def test_a_root_goes_on_after_a_restart_while_there_is_time_left_and_ends_else(make_node, left_ms, runs):
+    agent, ran = Agent("ANL"), []
+
+    @agent.capability("ANL_NPV")
+    async def value(ctx: Context) -> None:
+        ran.append(ctx.request.request_id)
+
+    async with make_node([agent]) as node:
+        path, journal = node._path, node._path._journal
+        asked = replace(request("r"), deadline_at=path.now_ms() + left_ms)
+        child = request("r.1", parent_id="r")
+        journal.append((Accepted(asked, path.now_ms(), "gone"), Accepted(child, path.now_ms(), "gone")))
+        resume(path, journal, asked, {"r.1": child})
+        await asyncio.sleep(1)
+        ended = [journal.call(one).settled_at is not None for one in ("r", "r.1")]
+    assert (ran, ended) == (runs, [True, True])

@@ -59,6 +59,16 @@ async def test_a_session_of_another_user_is_refused_and_audited_and_shows_nothin
     assert refused == [("bob", "IDENTITY_MISMATCH")]
 
 
+async def test_a_call_that_named_a_session_keeps_no_session_of_its_own_name_from_others(make_node):
+    asked = {"inputs": {"keys": []}}
+    async with make_node([notes]) as node:
+        await node.call("notes", "KNOWN", user_id="ann", session_id="s", request_id="named", **asked)
+        await node.call("notes", "KNOWN", user_id="ann", request_id="unnamed", **asked)
+        told = [await node.call("notes", "KNOWN", user_id="bob", session_id=one, **asked) for one in ("named", "unnamed")]
+        far = await node.call("notes", "KNOWN", user_id="bob", tenant_id="other", session_id="unnamed", **asked)
+    assert [reply.status for reply in (*told, far)] == [Status.SUCCESS, Status.REFUSED, Status.SUCCESS]
+
+
 async def test_a_child_session_links_to_its_parent_and_not_to_somebody_elses(make_node):
     async with make_node([notes]) as node:
         await node.call("notes", "LEARN", {"key": "a", "value": "b"}, user_id="ann", session_id="s")
