@@ -44,6 +44,7 @@ class Place(NamedTuple):
     file: str
     operator: str
     occurrence: int
+    text: str  # the line where it begins
 
 
 class Mutant(NamedTuple):
@@ -58,11 +59,13 @@ class Mutant(NamedTuple):
 
 def places(file: str) -> Iterator[Place]:
     """Yield every place of a file where a defect can be planted."""
-    nodes = list(ast_nodes(get_ast((SOURCE / file).read_text())))
+    code = (SOURCE / file).read_text()
+    nodes, lines = list(ast_nodes(get_ast(code))), code.splitlines()
     for name, operator_class in OPERATORS.items():
         operator = operator_class()
-        for occurrence in range(sum(len(list(operator.mutation_positions(node))) for node in nodes)):
-            yield Place(file, name, occurrence)
+        positions = (position for node in nodes for position in operator.mutation_positions(node))
+        for occurrence, (begin, _) in enumerate(positions):
+            yield Place(file, name, occurrence, lines[begin[0] - 1])
 
 
 def planted(place: Place) -> Mutant:
@@ -74,12 +77,12 @@ def planted(place: Place) -> Mutant:
 
 def sampled(files: list[str], count: int, seed: int, *, operators: str = "", lines: str = "") -> list[Mutant]:
     """Return a sample of the defects of files, the same one for the same seed, of operators and lines that match."""
-    found = [place for file in files for place in places(file) if re.search(operators, place.operator)]
+    wanted, said = re.compile(operators), re.compile(lines)
+    found = [one for file in files for one in places(file) if wanted.search(one.operator) and said.search(one.text)]
     print(f"{len(found)} defects in {len(files)} files; {min(count, len(found))} are tried", flush=True)
     random.Random(seed).shuffle(found)  # noqa: S311
     idle = {file: set(idle_lines((SOURCE / file).read_text())) for file in files}
     worthy = (mutant for mutant in map(planted, found) if mutant.line not in idle[mutant.file] and _is_defect(mutant))
-    worthy = (mutant for mutant in worthy if re.search(lines, mutant.before))
     return list(itertools.islice(worthy, count))
 
 
