@@ -25,6 +25,7 @@ from mutation.defects import Mutant
 from mutation.reach import ROOT, SOURCE, Reach, block_at
 
 WALL_S_MAX = 240  # of one defect: a defect that hangs is noticed
+FILES_MAX = 8  # of tests that a process of its own collects for one defect
 _IMPORT = """
 import importlib.machinery as m, importlib.util as u, sys, pytest
 class Loader(m.SourceFileLoader):
@@ -33,6 +34,7 @@ class Finder:
     def find_spec(self, name, path=None, target=None):
         return u.spec_from_file_location(name, {path!r}, loader=Loader(name, {path!r})) if name == {name!r} else None
 sys.meta_path.insert(0, Finder())
+sys.path.insert(0, {root!r})
 sys.exit(pytest.main({arguments!r}))
 """
 
@@ -177,19 +179,26 @@ class Forker:
             os._exit(code)
 
     def _try_in_process(self, mutant: Mutant, tests: list[str]) -> tuple[str, str]:
-        changed = ROOT / f".mutate/changed-{os.getpid()}.py"
+        changed, program = (ROOT / f".mutate/{name}-{os.getpid()}.py" for name in ("changed", "program"))
         changed.write_text(mutant.code)
+        files = list(dict.fromkeys(test.split("::")[0] for test in tests))[:FILES_MAX]
+        tests = [test for test in tests if test.split("::")[0] in files]
         name = "comity." + mutant.file.removesuffix(".py").replace("/", ".")
         arguments = ["-x", "--tb=no", "-rfE", "-p", "no:xdist", "-p", "no:cacheprovider", *tests]
-        code = _IMPORT.format(changed=str(changed), path=str(SOURCE / mutant.file), name=name, arguments=arguments)
+        code = _IMPORT.format(
+            changed=str(changed), path=str(SOURCE / mutant.file), name=name, arguments=arguments, root=str(ROOT)
+        )
+        program.write_text(code)
         try:
             ran = subprocess.run(
-                [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=WALL_S_MAX, check=False
+                [sys.executable, str(program)], cwd=ROOT, capture_output=True, text=True, timeout=WALL_S_MAX, check=False
             )
         except subprocess.TimeoutExpired:
             return "hung", ""
         if ran.returncode == 0:
             return "survived", ""
+        if ran.returncode not in (pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED) and "Error" not in ran.stderr:
+            raise RuntimeError(f"the tests of {mutant.file} could not be run: {ran.stdout[-1000:]}{ran.stderr[-1000:]}")
         lines = [line.split(" ")[1] for line in ran.stdout.splitlines() if line.startswith(("FAILED ", "ERROR "))]
         return "killed", lines[0] if lines and lines[0] in self._items else ""
 

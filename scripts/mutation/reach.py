@@ -72,20 +72,20 @@ class Reach:
     """What `.mutate/reach.json` says."""
 
     def __init__(self, told: dict[str, Any]) -> None:
-        self.tests: dict[str, dict[str, Any]] = told["tests"]
         self.on_import = frozenset(told["on_import"])
+        self._tests: dict[str, dict[str, float]] = {}  # by block, and by file: each test with its seconds
+        for one in told["tests"].values():
+            for test, (seconds, reached) in one["tests"].items():
+                for block in reached:
+                    self._tests.setdefault(block, {})[test] = seconds
+                    self._tests.setdefault(block.partition(":")[0], {})[test] = seconds
 
     def tests_of(self, file: str, block: str | None, cpu_s: float) -> list[str]:
         """Return tests that reach a block, or the file where `block` is None: near and quick ones first, up to `cpu_s`."""
-        wanted = f"{file}:"
         near = "tests/" + str(Path(file).parent)
-        found = []
-        for told in self.tests.values():
-            for test, (seconds, reached) in told["tests"].items():
-                if block in reached if block else any(name.startswith(wanted) for name in reached):
-                    found.append((not test.startswith(near), seconds, test))
+        found = self._tests.get(block or file, {})
         chosen, spent = [], 0.0
-        for _, seconds, test in sorted(found):
+        for _, seconds, test in sorted((not test.startswith(near), seconds, test) for test, seconds in found.items()):
             spent += seconds
             if spent > cpu_s and chosen:
                 break

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from comity.core.access import Left, Role, Standing
-from comity.core.access.claims import encode
+from comity.core.access.claims import AGENT_LIFE_S_MAX, USER_LIFE_S_MAX, encode
 from comity.engines.keys import KeyRing, Tokens, UsedTokens
 from comity.engines.keys.ring import KEYS_MAX, LOOK_MS, decode_bytes
 from comity.errors import CallerError, RefusedError
@@ -167,6 +167,37 @@ def test_a_trusted_node_speaks_for_its_agents_within_its_scope_and_tenants():
 def test_only_public_ed25519_keys_can_be_trusted(jwks):
     with pytest.raises(CallerError):
         make().ring.trust("n2", jwks, tenants=("default",), now_ms=NOW)
+
+
+def test_a_token_says_whom_it_is_for_in_each_of_its_claims():
+    tokens, now_s = make(), NOW // 1000
+    user = tokens.for_user("ann", roles=(Role.ADMIN,), now_ms=NOW, tenant_id="acme", scope="call:ANL/*", life_s=60)
+    said = tokens.verify(user, now_ms=NOW)
+    assert (said.iss, said.aud, said.sub, said.tid, said.scope, said.roles) == (
+        "n1",
+        "n1",
+        "user:ann",
+        "acme",
+        "call:ANL/*",
+        ("admin",),
+    )
+    assert (said.iat, said.nbf, said.exp) == (now_s, now_s, now_s + 60)
+    long = tokens.verify(tokens.for_user("ann", roles=(), now_ms=NOW, life_s=USER_LIFE_S_MAX + 1), now_ms=NOW)
+    assert long.exp == now_s + USER_LIFE_S_MAX
+    assert code_of(tokens, tokens.for_user("ann", roles=(), now_ms=NOW, audience="n2")) == "IDENTITY_WRONG_AUDIENCE"
+
+    def ends_s(left_ms: int) -> int:
+        standing = Standing(chain=("CST::n1",), left=replace(LEFT, deadline=NOW + left_ms))
+        token = tokens.for_agent(
+            "CST", audience="n1", user_id="ann", standing=standing, scope="call:ANL/*", now_ms=NOW, tenant_id="acme",
+            session_id="s", digest="d",
+        )  # fmt: skip
+        agent = tokens.verify(token, now_ms=NOW)
+        assert (agent.sub, agent.uid, agent.tid, agent.sid, agent.dig) == ("agent:CST", "ann", "acme", "s", "d")
+        assert (agent.iat, agent.nbf) == (now_s, now_s)
+        return agent.exp - now_s
+
+    assert [ends_s(left) for left in (1_000, 1_001, 2_000, AGENT_LIFE_S_MAX * 1_000 + 1)] == [1, 2, 2, AGENT_LIFE_S_MAX]
 
 
 def test_each_field_of_a_key_that_is_trusted_is_looked_at():

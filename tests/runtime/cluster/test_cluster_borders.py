@@ -122,6 +122,16 @@ def test_a_stranger_who_asks_under_the_same_id_takes_nothing_from_the_user_who_a
     play(case, [asker()], [worker()])
 
 
+def test_a_call_waits_for_no_question_that_the_store_does_not_know() -> None:
+    async def case(world: World, one: Node, two: Node) -> None:
+        task, _ = await begun(world, one)
+        world.network.deliver("n2", "n1", wire.encode(wire.Paused("r.1", "r.1#9")))
+        assert (await task).data["told"] != []
+        assert "paused" not in world.kinds("r")
+
+    play(case, [asker()], [worker()])
+
+
 # --- former holders ---
 
 
