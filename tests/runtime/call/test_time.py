@@ -109,6 +109,33 @@ async def test_what_was_asked_again_and_answered_is_not_missing_and_what_was_ref
     assert [one["status"] for one in reply.data["incomplete"]] == ["timeout"]  # the second item
 
 
+@pytest.mark.parametrize(
+    "other", [{}, {"target": "OTHER"}, {"capability": "R"}, {"inputs": {"item": 2}}, {"message": "else"}], ids=str
+)
+async def test_a_failure_is_made_up_for_only_by_the_same_question_to_the_same_agent(make_node, other):
+    asked = {"target": "FLAKY", "capability": "Q", "inputs": {"item": 1}, "message": "say"}
+    agents, tries = [Agent("FLAKY"), Agent("OTHER")], []
+
+    async def q(item: int):
+        tries.append(item)
+        if len(tries) == 1:
+            await asyncio.sleep(60)
+        return item
+
+    for agent in agents:
+        for code in ("Q", "R"):
+            agent.capability(code)(q)
+
+    async def ask(ctx: Context):
+        await ctx.call(**asked, timeout_ms=50)
+        await ctx.call(**asked | other)
+        await asyncio.sleep(60)
+
+    async with make_node([*team(ask), *agents]) as node:
+        reply = await node.call("ORC", "PAR", user_id="u", timeout_ms=500)
+    assert (len(reply.data["completed"]), len(reply.data["incomplete"])) == (1, 1 if other else 0)
+
+
 async def test_words_count_as_what_was_delivered_where_there_is_no_data(make_node):
     talker = Agent("TALKER")
 

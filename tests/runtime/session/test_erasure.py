@@ -148,3 +148,35 @@ def test_calls_go_on_while_a_session_is_erased_and_the_audit_verified(tmp_path):
         assert b"canary" not in b"".join(file.read_bytes() for file in tmp_path.iterdir() if file.is_file())
 
     asyncio.run(main())
+
+
+async def test_erasing_a_session_ends_nothing_in_another_session_or_of_another_tenant(make_node):
+    agent, gate = Agent("A"), asyncio.Event()
+
+    @agent.capability("WAIT")
+    async def wait() -> None:
+        await gate.wait()
+
+    async with make_node([agent]) as node:
+        asked = [("acme", "s"), ("acme", "t"), ("evil", "s")]
+        begun = [node.start_call("A", "WAIT", user_id="u", tenant_id=tenant, session_id=one) for tenant, one in asked]
+        await asyncio.sleep(1)
+        await node.erase_session("s", tenant_id="acme")
+        gate.set()
+        assert [(await call.reply()).status for call in begun] == ["cancelled", "success", "success"]
+
+
+async def test_erasing_a_person_takes_their_sessions_and_no_others_of_their_tenant_or_of_their_name(make_node):
+    agent = Agent("A")
+
+    @agent.capability("ADD")
+    async def add(ctx: Context) -> None:
+        ctx.session.learn("key", SECRET)
+
+    async with make_node([agent]) as node:
+        people = [("acme", "ann", "a"), ("acme", "bob", "b"), ("evil", "ann", "c"), ("acme", "ann", "d")]
+        for tenant, user, session in people:
+            await node.call("A", "ADD", user_id=user, tenant_id=tenant, session_id=session)
+        assert await node.erase_person("ann", tenant_id="acme") > 0
+        left = [session for tenant, _, session in people if node.session(session, tenant_id=tenant) is not None]
+    assert left == ["b", "c"]
