@@ -39,9 +39,6 @@ def test_a_call_under_way_is_written_under_the_newest_token_of_its_caller():
     for token, newest in ((2, 3), (4, 4)):
         one.note("n2", Fence("ORC", token))
         assert one.call.way.caller == Fence("ORC", newest)
-    one.call = SimpleNamespace(way=None)
-    one.note("n2", Fence("ORC", 5))
-    assert one.caller == Fence("ORC", 5)
 
 
 def test_a_node_that_only_inquires_may_cancel_a_users_call_and_no_agents():

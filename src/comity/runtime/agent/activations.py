@@ -25,7 +25,7 @@ from comity.ports import Clock, Journal
 from comity.ports.observer import Call as Observed
 from comity.runtime.agent.failure_log import HideText, log_raised
 from comity.runtime.call.tasks import PASSES, is_own
-from comity.runtime.call.way import Way
+from comity.runtime.call.way import LOCAL, Way
 
 if TYPE_CHECKING:
     from comity.ports.observer import Observer
@@ -226,10 +226,10 @@ class Activations(Generic[C]):
     def __len__(self) -> int:
         return len(self._seats)
 
-    def seat(self, agent: Agent, request: Request, way: Way | None = None) -> Activation[C]:
+    def seat(self, agent: Agent, request: Request, way: Way = LOCAL) -> Activation[C]:
         """Return the activation a request is for, new if it is not in memory; a stand-in if it is held elsewhere."""
         address = request.target
-        if way is not None and way.fence is None:
+        if way.node_id:
             stand_in = self._stand_ins.get(address)
             if stand_in is None or stand_in.agent is not agent:
                 if len(self._stand_ins) >= STAND_INS_MAX:
@@ -244,7 +244,7 @@ class Activations(Generic[C]):
             if agent.on_activate is None:  # nothing to wait for
                 self._advance(seat, Event.ACTIVATE)
                 self._advance(seat, Event.READY)
-        if way is not None and way.fence is not None:
+        if way.fence is not None:
             seat.token = way.fence.token
         return seat
 

@@ -30,7 +30,7 @@ from comity.runtime.agent.activations import Activation
 from comity.runtime.agent.clock_watch import ClockWatch
 from comity.runtime.call.draft import Arrival
 from comity.runtime.call.events import EventLog
-from comity.runtime.call.way import Way
+from comity.runtime.call.way import LOCAL, Way
 from comity.runtime.session.live import Live
 
 SLOT_MS: Final = 10
@@ -69,7 +69,7 @@ class Call(Struct, eq=False, gc=False):
     live: Live | None = None  # the session; None for a call without one, until something in it needs keeping
     log: EventLog | None = None  # the root's, if a caller may watch it
     leftovers: dict[str, Request] | None = None  # if it was taken up: calls below it that were open when its node stopped
-    way: Way | None = None  # None where no other node takes part
+    way: Way = LOCAL
     remote: TraceContext | None = None  # the trace its root came with from outside
     root: Call | None = None  # None for a root; read `top`
     state: State = ADMITTED
@@ -144,18 +144,18 @@ class Call(Struct, eq=False, gc=False):
 
     @property
     def is_here(self) -> bool:
-        """Whether it runs on this node, under a lease or because no other node takes part."""
-        return self.way is None or self.way.fence is not None
+        """Whether it runs on this node."""
+        return not self.way.node_id
 
     @property
     def has_moved(self) -> bool:
         """Whether it left this node without having ended: another node holds its agent."""
-        return self.way is not None and self.way.is_moved
+        return self.way.is_moved
 
     @property
     def token(self) -> int:
         """Under which its agent is held here; 0 where no lease is needed."""
-        return 0 if self.way is None or self.way.fence is None else self.way.fence.token
+        return 0 if self.way.fence is None else self.way.fence.token
 
     @property
     def delivered(self) -> Reply:
@@ -180,14 +180,13 @@ class Call(Struct, eq=False, gc=False):
     @property
     def terms(self) -> Terms | None:
         """On which it may write down what it does: its agent is held still, and it has not ended."""
-        if self.way is None or self.way.fence is None:
-            return None
-        return Terms(fences=(self.way.fence,), open=(self.request.request_id,))
+        fence = self.way.fence
+        return None if fence is None else Terms(fences=(fence,), open=(self.request.request_id,))
 
     @property
     def held(self) -> Terms | None:
         """On which what it did may be written down, also after its end: its agent is held still."""
-        return None if self.way is None or self.way.fence is None else Terms(fences=(self.way.fence,))
+        return None if self.way.fence is None else Terms(fences=(self.way.fence,))
 
     def attach(self, parent: Call) -> None:
         """Stand below the call that makes it."""

@@ -59,7 +59,7 @@ from comity.runtime.call.tasks import after_a_turn, all_ended
 from comity.runtime.call.tools import Paused, Toolbox
 from comity.runtime.call.turnstile import SHARED_NS, Turnstile
 from comity.runtime.call.unfinished import keep
-from comity.runtime.call.way import Way
+from comity.runtime.call.way import LOCAL, Way
 from comity.runtime.session.sealing import Seal
 from comity.runtime.tracing import standing
 
@@ -236,7 +236,7 @@ class CallPath(Replies):
             raise
         way, reply = opened.way, opened.reply
         assert reply is not None  # as `Call.delivered` says, which would be a call more on the way of every call
-        return reply if way is None or not way.is_moved else await self.placement.go_on(opened.request)
+        return reply if not way.is_moved else await self.placement.go_on(opened.request)
 
     def call_child(self, parent: Call, draft: Draft) -> Coroutine[Any, Any, Reply]:
         """Call on behalf of a call under way; the reply is there when the coroutine ends."""
@@ -338,7 +338,7 @@ class CallPath(Replies):
         leftovers: dict[str, Request] | None = None,
         lane: Lane[Call] | None = None,
         remote: TraceContext | None = None,
-        way: Way | None = None,
+        way: Way = LOCAL,
         is_named: bool = False,
     ) -> Call | Reply:
         """Admit the call and give it its place, or refuse it. Nothing is awaited in between.
@@ -354,7 +354,7 @@ class CallPath(Replies):
             is_closing = admission.Refused("NODE_CLOSED", "this node is closing")
             return self.refuse(request, is_closing if self.is_closed else self.settlement.stopped() or is_closing, watcher)
         # Read already; but what is not fresh may have entered before, and what goes to a lane has another capability.
-        checked = arrival.checked if lane is None and (way is None or way.is_fresh) else None
+        checked = arrival.checked if lane is None and way.is_fresh else None
         if checked is None:
             try:
                 checked = _checked(arrival)
@@ -368,18 +368,16 @@ class CallPath(Replies):
             is_delegated = request.parent_session_id is not None
             live = self.sessions.bind_below(request, self.sessions.live_of(parent), now_ms) if is_delegated else parent.live
         seat = None if agent is None else self.activations.seat(agent, request, way) if lane is None else lane
-        limits = request.limits if way is None or way.loan is None else way.loan.of(request.limits)
+        limits = request.limits if way.loan is None else way.loan.of(request.limits)
         account = Account(limits) if parent is None else parent.account.narrowed(limits)
         breaker, wait_ms, has_fallback = None, None, False
-        if self.settlement.breakers.known and agent is not None and (way is None or way.fence is not None):
+        if self.settlement.breakers.known and agent is not None and not way.node_id:
             breaker, wait_ms, has_fallback = self.settlement.breakers.gate(agent, request.capability, now_ms)
         place = 0 if seat is None else seat.place()
         findings: tuple[Finding, ...] = ()
         if self.guidance is not None and capability is not None and capability.touching is not None and not checked.problems:
             findings = self.guidance.findings(capability.touching, unpack(arrival.body))
-        is_sound = (
-            not arrival.problems and not checked.problems and not findings and wait_ms is None and (way is None or not way.loop)
-        )
+        is_sound = not arrival.problems and not checked.problems and not findings and wait_ms is None and not way.loop
         is_own = live is None or (live.session.user_id == request.user_id and now_ms - live.used_at < EXPIRED_MS)
         if not (is_sound and is_own and admission.admits_user(request, agent, capability, place, now_ms)):
             world = snapshot(
@@ -406,7 +404,7 @@ class CallPath(Replies):
         if lane is not None and lane.takes:
             lane.take(note)
             return call
-        if has_fallback or (way is not None and way.fence is None):  # a call that is sent has another node's breaker
+        if has_fallback or way.node_id:  # a call that is sent has another node's breaker
             call.skips_primary = True
         elif breaker is not None:
             call.probe = breaker.enter(now_ms)
@@ -441,26 +439,25 @@ class CallPath(Replies):
         was_accepted = call.leftovers is not None
         if parent is not None and parent.top.leftovers is not None:
             was_accepted = parent.top.leftovers.pop(request.request_id, None) is not None
-        if way is not None:
+        if way.on_terms:
             self.placement.accept(call, now_ms, note)
         elif not was_accepted:
             self._journal.append((Accepted(request, now_ms, self._journal.node_id, note),))
         elif parent is not None:  # made again: with a new deadline, within its caller's
             self._journal.append((Resumed(request, self._journal.node_id, now_ms),))
         self.settlement.deadlines.add(call)
-        if way is None or way.fence is not None:
+        if not way.node_id:
             call.move(QUEUE)
             if live is not None and (parent is None or is_first(request)):
                 self.sessions.use(live, request, now_ms)
                 if request.message and is_first(request):
-                    is_fresh = way is None or way.is_fresh
-                    self.sessions.hear(live, call.said or request, is_again=call.is_again, is_fresh=is_fresh)
+                    self.sessions.hear(live, call.said or request, is_again=call.is_again, is_fresh=way.is_fresh)
         if call.log is not None:
             call.log.add(events.Kind.QUEUED, now_ms, request)
-        if way is None or way.fence is not None:
-            self.activations.admit(call)
-        else:
+        if way.node_id:
             self.placement.carry(call, way)
+        else:
+            self.activations.admit(call)
         if self.watchdog is not None and self.watchdog.is_parked:
             self.watchdog.wake()
 

@@ -24,7 +24,7 @@ from comity.runtime.call.call import Call, Errand
 from comity.runtime.call.draft import Arrival, Draft, Identity
 from comity.runtime.call.events import EventLog
 from comity.runtime.call.replay import count_begun
-from comity.runtime.call.way import Way
+from comity.runtime.call.way import LOCAL, Way
 
 
 class CallRoot(Protocol):
@@ -77,9 +77,9 @@ class Placement:
         """Return whether calls at an address may run here now."""
         return True
 
-    def way_at(self, address: str) -> Way | None:
-        """Return how a call goes at an address that is held here; None on a node alone, and where it is not held."""
-        return None
+    def way_at(self, address: str) -> Way:
+        """Return how a call goes at an address that is held here."""
+        return LOCAL
 
     # --- asking: None is *here* ---
 

@@ -66,7 +66,7 @@ def _world(path: CallPath, arrival: Arrival, checked: Checked, now_ms: int) -> a
     live = path.sessions.find(request.tenant_id, request.session_id) if names_one else None
     place = 0 if seat is None else seat.place()
     account = Account(request.limits)
-    world = snapshot(path.registry, arrival, None, live, checked, seat, place, account, wait_ms, findings, now_ms, None)
+    world = snapshot(path.registry, arrival, None, live, checked, seat, place, account, wait_ms, findings, now_ms)
     named = request.parent_session_id or (request.session_id if names_one and live is None else None)
     if named is not None and (owner := path.sessions.owner_of(request.tenant_id, named)) not in {"", request.user_id}:
         return replace(world, owner=owner)

@@ -17,10 +17,11 @@ from comity.runtime.call.call import Call
 from comity.runtime.call.draft import Arrival
 from comity.runtime.call.path import CallPath
 from comity.runtime.call.replay import is_run
+from comity.runtime.call.way import LOCAL, Way
 
 if TYPE_CHECKING:
     from comity.runtime.call.tools import Approval
-    from comity.runtime.call.way import Way
+
 
 # How often a store that could not be read is asked for the answer to a question, and how long after each time.
 _READS_MAX: Final = 10
@@ -38,7 +39,7 @@ def take_over(path: CallPath, journal: Journal) -> None:
 
 
 def resume(
-    path: CallPath, journal: Journal, request: Request | None, leftovers: dict[str, Request], way: Way | None = None
+    path: CallPath, journal: Journal, request: Request | None, leftovers: dict[str, Request], way: Way = LOCAL
 ) -> Call | None:
     """Take up a root that was accepted in an earlier run and not settled, or end it if it cannot go on.
 
@@ -61,7 +62,7 @@ def resume(
             opened.is_detached = True
             return opened
     open_ = tuple(leftovers.values()) if request is None else (request, *leftovers.values())
-    terms = None if way is None or request is None else way.to_end(request.request_id)
+    terms = way.to_end(request.request_id) if way.on_terms and request is not None else None
     journal.append(interrupted(open_, now_ns // 1_000_000), None, terms)
     return None
 

@@ -83,7 +83,7 @@ class Settlement:
         now_ns = call.ended_ns or self._clock.now_ns()
         now_ms = now_ns // 1_000_000
         if call.state is not RUNNING:  # what runs can end in every way
-            if call.arriving is not None and call.way is not None:  # other nodes know nothing of it
+            if call.arriving is not None and call.way.on_terms:  # other nodes know nothing of it
                 self.take_back(call, complete(reply, call, now_ns, data=reply.data))
                 return True
             if advance(call.state, event) is None:
@@ -98,7 +98,7 @@ class Settlement:
         records: list[Record] = []
         below: list[Call] = []
         self._close(call, event, reply, now_ns, now_ms, records, below)
-        if call.way is not None:
+        if call.way.on_terms:
             self.placement.ended(call, event, records)
         elif call.parent is None or call.capability.effects:
             self._journal.append(records, partial(self._deliver, call))
@@ -106,8 +106,7 @@ class Settlement:
             self._journal.append(records)
             self.deliver(call, None)
         for one in below:
-            if one.way is not None:
-                one.way.note_end()
+            one.way.note_end()
             self.deliver(one, None)
         return True
 
@@ -143,7 +142,7 @@ class Settlement:
             self.breakers.tell(call, reply, now_ms)
         live = call.live
         if live is not None:
-            if request.message or reply.message or live.vault is not None or request.source is not None or call.way is not None:
+            if request.message or reply.message or live.vault is not None or request.source is not None or call.way.on_terms:
                 records.extend(self._session_records(call, live, reply, now_ms))
             else:  # as most end: a user's call without words
                 self._sessions.note(live, call.said or request, reply, now_ms, call.reply_bytes)
@@ -237,11 +236,7 @@ class Settlement:
             records, notes = (), (partial(sessions.ended, live, asked, reply, now_ms, call.reply_bytes),)
         if above is not None:
             notes += (partial(sessions.answered, above, call.request, reply, call.reply_bytes),)
-        if call.way is not None:
-            call.way.notes = notes
-        else:
-            for note in notes:
-                note()
+        call.way.at_end(notes)
         return records
 
     def pause(self, root: Call, approval: Approval, then: Callable[[], None]) -> None:
@@ -268,7 +263,7 @@ class Settlement:
         self._sessions.append(records, partial(self._paused, root, then), root.terms)
 
     def _paused(self, root: Call, then: Callable[[], None], error: Exception | None) -> None:
-        if error is None and root.way is not None:
+        if error is None:
             root.way.note_end()
         self.deliver(root, error)
         if error is None:
@@ -320,8 +315,7 @@ class Settlement:
 
     def release_moved(self, call: Call) -> None:
         """Notify the waiters of a call that it goes on elsewhere."""
-        if call.way is not None:
-            call.way.is_moved = True
+        call.way.note_moved()
         error = Error.of("LEASE_STALE", f"{call.request.target} has moved to another node")
         call.reply = Reply(status=Status.ERROR, error=error, request_id=call.request.request_id)
         self.calls.pop(call.request.request_id, None)
@@ -359,7 +353,7 @@ class Settlement:
     def _show(self, call: Call) -> bool:
         """Put a session's hidden values back into a user's reply; return False if that takes long, and is delivered later."""
         reply = call.reply
-        if call.parent is not None or reply is None or (call.way is not None and call.way.is_served):
+        if call.parent is not None or reply is None or call.way.is_served:
             return True
         try:
             work = self._shown(reply, call.request)

@@ -14,7 +14,7 @@ from comity.core.session.session import EXPIRED_MS, is_first
 from comity.runtime.agent.activations import Activation
 from comity.runtime.call.call import Call
 from comity.runtime.call.draft import Arrival
-from comity.runtime.call.way import Way
+from comity.runtime.call.way import LOCAL, Way
 from comity.runtime.session.live import Live
 
 
@@ -30,7 +30,7 @@ def snapshot(
     breaker_wait_ms: int | None,
     findings: tuple[Finding, ...],
     now_ms: int,
-    way: Way | None,
+    way: Way = LOCAL,
 ) -> admission.Snapshot:
     """Return the world as the rules see it."""
     request, agent, capability = arrival.request, arrival.agent, arrival.capability
@@ -53,14 +53,10 @@ def snapshot(
         permitted = agent is None or registry.permits(parent.agent, agent)
         key = (request.source, request.target, request.objective)
         in_progress = bool(request.objective) and key in (parent.top.objectives or ())
-    loop: tuple[str, ...] = ()
-    if place and seat is not None:
-        loop = loop_closed_by(parent, seat)
-    if way is not None:
-        loop = loop or way.loop
-        # The node that asks has compared the depth with what its caller may; what is narrowed here holds below.
-        if way.is_served:
-            depth_max = request.depth
+    loop = (loop_closed_by(parent, seat) if place and seat is not None else ()) or way.loop
+    # The node that asks has compared the depth with what its caller may; what is narrowed here holds below.
+    if way.is_served:
+        depth_max = request.depth
     calls_left, tokens_left = account.left()
     return admission.Snapshot(
         arrival.problems,

@@ -117,7 +117,7 @@ class Asking:
 
     async def _try(self, errand: Errand) -> Reply | None:
         arrival, parent = errand.arrival, errand.parent
-        way = self._known_way(arrival) or await self._way(errand)
+        found = self._known_way(arrival) or await self._way(errand)
         if parent is not None and is_short(parent):
             await self._loans.cover(parent)
         gone = "its caller has ended" if parent is not None and parent.state is not State.RUNNING else ""
@@ -126,9 +126,10 @@ class Asking:
             error = Error.of("CALL_CANCELLED", gone)
             reply = Reply(status=Status.CANCELLED, error=error, request_id=arrival.request.request_id)
             return reply if parent is not None or errand.call is None else await self._end_withdrawn(errand.call, reply)
-        if way is None:
+        if found is None:
             return await self._nowhere(errand)
-        if parent is not None and parent.way is not None:
+        way = found
+        if parent is not None:
             way.caller = parent.way.fence
             way.bounds = parent.way.bounds_below(parent.request)
         if way.node_id and arrival.agent is None:
@@ -152,7 +153,7 @@ class Asking:
         if errand.is_withdrawn:
             self._path.settlement.cancel(opened, "its caller cancelled it")
         reply = await self._path.reply_of(opened)
-        if opened.way is not None and opened.way.is_moved:
+        if opened.has_moved:
             return None
         if parent is not None and opened.parent is not parent and not errand.is_repeated and reply.status is not Status.REFUSED:
             self._path.count(parent, reply.usage)  # begun for an earlier run of its caller, below which it stood
@@ -321,7 +322,7 @@ class Asking:
 
     def caller_fences(self, request: Request) -> tuple[Fence, ...]:
         parent = None if request.parent_id is None else self._path.calls.get(request.parent_id)
-        fence = None if parent is None or parent.way is None else parent.way.fence
+        fence = None if parent is None else parent.way.fence
         return () if fence is None else (fence,)
 
     def _end_begun(self, end: Settled, *, fences: tuple[Fence, ...]) -> None:

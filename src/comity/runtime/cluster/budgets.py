@@ -32,7 +32,7 @@ class Loans:
     async def cover(self, call: Call) -> None:
         """See that the tree of a call has a call and a token left, borrowing where it runs on what another node lent."""
         top = call.top
-        while is_short(top) and top.way is not None and top.way.loan is not None and top.state is State.RUNNING:
+        while is_short(top) and top.way.loan is not None and top.state is State.RUNNING:
             before = top.way.loan
             await asyncio.shield(top.way.borrowing or self._ask(top, top.way))
             if top.way.loan == before:
@@ -41,7 +41,7 @@ class Loans:
     def top_up(self, call: Call, *, were_there: bool) -> bool:
         """Borrow once half of the tokens are gone, as using them cannot wait; return whether those used were there."""
         top, way = call.top, call.top.way
-        if way is None or way.loan is None or way.loan.tokens is None:
+        if way.loan is None or way.loan.tokens is None:
             return were_there
         if top.account.tokens_used * 2 > way.loan.tokens and way.borrowing is None:
             self._ask(top, way)
@@ -54,7 +54,7 @@ class Loans:
                 self._spawn(self._lend(sent.call, sent.way, has))
             case Lend(request_id=request_id, loan=loan) if (served := self._calls.get(request_id)) is not None:
                 way = served.way
-                if way is not None and way.is_served and way.loan is not None:
+                if way.is_served and way.loan is not None:
                     if loan.calls >= way.loan.calls and (loan.tokens or 0) >= (way.loan.tokens or 0):  # else it is an old one
                         way.loan = loan
                         served.account.widen(loan.of(served.request.limits))

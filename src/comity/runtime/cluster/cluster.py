@@ -36,7 +36,7 @@ from comity.runtime.call.events import EventLog
 from comity.runtime.call.placement import Placement
 from comity.runtime.call.replay import is_run
 from comity.runtime.call.resume import resume
-from comity.runtime.call.way import Way
+from comity.runtime.call.way import LOCAL, Way
 from comity.runtime.cluster.asking import Asking
 from comity.runtime.cluster.budgets import Loans
 from comity.runtime.cluster.deadlocks import Probes
@@ -114,10 +114,10 @@ class Cluster(Placement):
         """Return none: the store counts them on the terms of each call."""
         return 0
 
-    def way_at(self, address: str) -> Way | None:
-        """Return how a call goes at an address that is held here; None where it is not held."""
+    def way_at(self, address: str) -> Way:
+        """Return how a call goes at an address that is held here."""
         fence = self.holds.fence(address)
-        return None if fence is None else Way(fence=fence)
+        return LOCAL if fence is None else Way(fence=fence)
 
     def announce(self) -> None:
         """Tell the other nodes which agents this one hosts."""
@@ -211,7 +211,7 @@ class Cluster(Placement):
     def accept(self, call: Call, now_ms: int, note: str) -> None:
         """Record a call that runs here, if its agent is still held and its caller waits; send a call that runs elsewhere."""
         way, request = call.way, call.request
-        if way is None or way.fence is None:
+        if way.fence is None:
             return
         terms = Terms(
             fences=(way.fence,) if way.caller is None else (way.fence, way.caller),
@@ -225,7 +225,7 @@ class Cluster(Placement):
     def _accepted(self, call: Call, error: Exception | None) -> None:
         if error is not None:  # not at once: the call has not taken its place yet
             self.peers.loop.call_soon(self._unaccepted, call, error)
-        elif call.way is not None:
+        else:
             call.way.is_recorded = True
 
     def _unaccepted(self, call: Call, error: Exception) -> None:
@@ -250,8 +250,6 @@ class Cluster(Placement):
     def ended(self, call: Call, event: Event, records: list[Record]) -> None:
         """Record the end of a call and of everything below it, on every node, and deliver it once that is done."""
         way, request_id = call.way, call.request.request_id
-        if way is None:
-            return
         is_short = len(records) == 1  # as most are: nothing ends with it, and nothing is saved
         kept = records if is_short else [one for one in records if not self._is_withdrawn(one, request_id)]
         if way.fence is None:
@@ -289,7 +287,7 @@ class Cluster(Placement):
             except UnavailableError as unreadable:
                 settlement.deliver(call, unreadable)
                 return
-            if stored is None and call.way is not None and call.way.is_recorded:  # it was erased with its session
+            if stored is None and call.way.is_recorded:  # it was erased with its session
                 settlement.deliver(call, None)
                 return
             if stored is None or stored.settled_at is None or stored.reply is None:
@@ -300,13 +298,13 @@ class Cluster(Placement):
             call.reply = stored.reply
             settlement.deliver(call, None)
         else:
-            if error is None and call.way is not None:
+            if error is None:
                 call.way.note_end()
             settlement.deliver(call, error)
 
     def late(self, call: Call, reply: Reply) -> bool:
         """Record a result that came after its call had ended, unless another node holds the agent by now."""
-        if call.held is not None and call.way is not None and not call.way.is_moved:
+        if call.held is not None and not call.way.is_moved:
             terms = replace(call.held, ended=call.request.request_id)  # if it was accepted at all
             self.journal.append((Late(call.request, reply, self.peers.now_ms()),), None, terms)
         return True

@@ -124,11 +124,11 @@ class Probes:
 
     @staticmethod
     def _is_sent(call: Call) -> bool:
-        return call.way is not None and bool(call.way.node_id)
+        return bool(call.way.node_id)
 
     @staticmethod
     def _awaited(call: Call) -> Awaited:
-        return Awaited(call.request.request_id, "" if call.way is None else call.way.node_id)
+        return Awaited(call.request.request_id, call.way.node_id)
 
 
 def _ids(calls: Iterable[Call]) -> tuple[str, ...]:

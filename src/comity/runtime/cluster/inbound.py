@@ -281,7 +281,7 @@ class Server:
 def _said_of(call: Call) -> Message:
     """Return what is said of a call that has ended, waits for a person or has left this node."""
     request, reply = call.request, call.reply
-    if reply is None or (call.way is not None and call.way.is_moved):
+    if reply is None or call.has_moved:
         return Moved(request.request_id)
     if call.state is State.PAUSED and request.parent_id is not None:  # its caller waits with it
         return Paused(request.request_id, reply.data["approval_id"])

@@ -25,7 +25,7 @@ class Served:
         self.askers[asker] = _token(caller)
         if _token(caller) > _token(self.caller):
             self.caller = caller
-            if self.call is not None and self.call.way is not None:
+            if self.call is not None:
                 self.call.way.caller = caller
 
     def note_inquiry(self, asker: str) -> None:

@@ -49,7 +49,7 @@ def _way(call: Call, held: dict[str, Fence]) -> Way:
     parent, address = call.parent, call.request.target
     if parent is not None and isinstance(call.seat, Lane):  # what was handed off is waited for by the agent that handed it off
         address = parent.request.target
-    above = None if parent is None else parent.way
-    if parent is None or above is None:
+    if parent is None:
         return Way(fence=held[address], is_recorded=True)
-    return Way(fence=held[address], caller=above.fence, bounds=above.bounds_below(parent.request), is_recorded=True)
+    bounds = parent.way.bounds_below(parent.request)
+    return Way(fence=held[address], caller=parent.way.fence, bounds=bounds, is_recorded=True)

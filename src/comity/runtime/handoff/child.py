@@ -28,7 +28,6 @@ from comity.runtime.agent.activations import Lane
 from comity.runtime.call.call import Call
 from comity.runtime.call.draft import Draft, Identity
 from comity.runtime.call.tasks import after_a_turn
-from comity.runtime.call.way import Way
 from comity.runtime.handoff.desk import Handoffs, checked, lane_of
 from comity.runtime.handoff.directory import ANYBODY
 from comity.runtime.handoff.spans import handed_of
@@ -71,7 +70,7 @@ async def _hand_off(
         waiting = desk.count_waiting(lane_name, agent.pending_max, desk.now_ms)
         lane: Lane[Call] = Lane(agent, request.target, desk.journal, waiting, takes=False)
         arrival = replace(arrival, request=request, capability=capability)
-        opened = path.enter(arrival, parent, now_ms * 1_000_000, None, lane=lane, way=_way(parent))
+        opened = path.enter(arrival, parent, now_ms * 1_000_000, None, lane=lane, way=parent.way.below(parent.request))
         if isinstance(opened, Call):
             opened.has_answer = partial(desk.has_answer, request.request_id)
             opened.handed = _UNDER_WAY
@@ -99,14 +98,6 @@ def _awaited(declared: Capability, desk: Handoffs, path: CallPath) -> Capability
     way = Implementation(function=wait, is_async=True, priority=1, name="handoff", retry=Retry(), run_in=LOOP)
     elsewhere.implementations, elsewhere.wants_context = (way,), {wait: True}
     return elsewhere
-
-
-def _way(parent: Call) -> Way | None:
-    """Return how a handoff goes where nodes share the work: it is waited for, and written, by the agent that handed it off."""
-    above = parent.way
-    if above is None:
-        return None
-    return Way(fence=above.fence, caller=above.fence, bounds=above.bounds_below(parent.request))
 
 
 async def done_elsewhere(desk: Handoffs, request: Request, goes_on: Callable[[], bool] = lambda: False) -> Handoff:

@@ -212,7 +212,7 @@ class Sessions(InMemory, Vaults):
         head = call.session_head
         if head.live is None:
             request = head.request
-            found = None if head.way is None else self.find(request.tenant_id, request.session_id)
+            found = self.find(request.tenant_id, request.session_id) if head.way.on_terms else None
             head.live = found or self.begin(request.tenant_id, request.user_id, request.session_id, request.created_at)
         call.live = head.live
         return head.live

@@ -233,9 +233,9 @@ class Workflows(TimeTravel):
         if remote is not None:
             arrival = placed(arrival, remote, self.path.ids)
         placement = self.path.placement
-        way = placement.way_at(request.target)
         if not placement.is_held(request.target):
             raise UnavailableError(f"{request.target} is not held here", code="LEASE_STALE")
+        way = placement.way_at(request.target)
         opened = self.path.enter(arrival, None, now_ns, None, leftovers, remote=remote, way=way, is_named=is_named)
         if isinstance(opened, Reply):
             opened.unwrap()
@@ -258,7 +258,7 @@ class Workflows(TimeTravel):
         return await run.drive(given)
 
     def _delivered(self, run: Run, _: asyncio.Future[None]) -> None:
-        if run.call.way is not None and run.call.way.is_moved:  # its waiters get the reply that the store will have
+        if run.call.has_moved:  # its waiters get the reply that the store will have
             run.leave()
             self._runs.pop(run.run_id, None)
             self.timers.forget(run.run_id)

@@ -19,6 +19,7 @@ from comity.errors import CallerError, ComityError, UnavailableError
 from comity.node.node import Node
 from comity.ports.observer import Call, Observer
 from comity.runtime.call.replay import is_run
+from comity.runtime.call.way import LOCAL
 from comity.testing.sim.chance import SimClock, SimIds
 from comity.testing.sim.faults import Kind
 from comity.testing.sim.ground import Ground
@@ -151,7 +152,8 @@ class Body:
         runtime = self.node._runtime
         cut_off = () if runtime is None else runtime.path.calls.values()  # some were on their way in
         for call in (*self._beside.entered_calls, *cut_off):
-            call.task = call.waiters = call.children = call.parent = call.root = call.live = call.log = call.way = None
+            call.task = call.waiters = call.children = call.parent = call.root = call.live = call.log = None
+            call.way = LOCAL
             call.seat = call.account = None
         self._beside.entered_calls.clear()
         if runtime is None:
