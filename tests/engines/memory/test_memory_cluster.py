@@ -68,3 +68,22 @@ class TestMemoryTransport(TransportContract):
 
     async def settle(self) -> None:
         await asyncio.sleep(0.001)
+
+
+async def test_a_message_that_cannot_be_taken_keeps_no_other_from_being_delivered() -> None:
+    network, heard = MemoryNetwork(), list[bytes]()
+
+    def hear(sender: str, message: bytes) -> None:
+        if message == b"bad":
+            raise ValueError("it cannot be taken")
+        heard.append(message)
+
+    sender, receiver = network.transport(), network.transport()
+    await sender.open("n1", lambda _, __: None)
+    await receiver.open("n2", hear)
+    asyncio.get_running_loop().set_exception_handler(lambda _, __: None)
+    for message in (b"first", b"bad", b"second", b"bad", b"third"):
+        sender.send("n2", message)
+    assert heard == []
+    await asyncio.sleep(0.01)
+    assert heard == [b"first", b"second", b"third"]

@@ -228,10 +228,26 @@ class MemoryNetwork:
     def __init__(self) -> None:
         self.members: dict[str, Receive] = {}
         self.hosted: dict[str, frozenset[str]] = {}  # by node: its agents
+        self._sent: list[tuple[str, str, bytes]] = []  # in this turn of the loop
 
     def transport(self) -> MemoryTransport:
         """Return the end of one node."""
         return MemoryTransport(self)
+
+    def send(self, sender: str, node_id: str, message: bytes) -> None:
+        """Deliver in the next turn of the loop, all that was sent in this one: no sender finds itself inside the receiver."""
+        if not self._sent:
+            asyncio.get_running_loop().call_soon(self._deliver_all)
+        self._sent.append((sender, node_id, message))
+
+    def _deliver_all(self) -> None:
+        sent, self._sent = iter(self._sent), []
+        try:
+            for one in sent:
+                self.deliver(*one)
+        finally:  # one that could not be taken keeps no other from being delivered
+            for one in sent:
+                self.send(*one)
 
     def deliver(self, sender: str, node_id: str, message: bytes) -> None:
         """Hand a message over, if the receiving node is a member."""
@@ -260,8 +276,8 @@ class MemoryTransport:
         self._network.hosted.pop(self._node_id, None)
 
     def send(self, node_id: str, message: bytes) -> None:
-        """Send in the next turn of the loop: no sender finds itself inside the receiver."""
-        asyncio.get_running_loop().call_soon(self._network.deliver, self._node_id, node_id, message)
+        """Send in the next turn of the loop."""
+        self._network.send(self._node_id, node_id, message)
 
     def peers(self) -> Sequence[str]:
         """Return who else is here."""

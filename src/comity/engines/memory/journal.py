@@ -69,6 +69,7 @@ class MemoryJournal:
         self._head = GENESIS
         self._floor = (1, GENESIS)  # where the kept part of the chain begins
         self._open: dict[str, Accepted | Paused | Resumed] = {}
+        self._nested: dict[str, None] = {}  # ids of those that another call made
         self._settled: dict[str, Settled] = {}
         self._long_bytes = 0  # of long requests and replies in rows that are not sealed yet
         self._reply_bytes = 0  # of long replies that are kept
@@ -118,6 +119,8 @@ class MemoryJournal:
                 request_id = record.request.request_id  # type: ignore[union-attr]
                 if request_id not in self._settled:  # what has settled never changes
                     self._open[request_id] = record  # type: ignore[assignment]
+                    if "." in request_id or "#" in request_id:
+                        self._nested[request_id] = None
                 if len(record.request.body) > _LONG_BYTES:  # type: ignore[union-attr]
                     self._count_long(len(record.request.body))  # type: ignore[union-attr]
             elif kind is Refused and record.request.parent_id is not None:  # type: ignore[union-attr]
@@ -213,6 +216,7 @@ class MemoryJournal:
             for request_id, record in list(calls.items()):
                 if (record.request.tenant_id, record.request.session_id) == (tenant_id, session_id):
                     del calls[request_id]
+                    self._nested.pop(request_id, None)
                     gone.add(request_id)
         self._settled_ids = deque(self._settled)
         return erased + len(gone) + self._forget_runs(gone)
@@ -284,15 +288,16 @@ class MemoryJournal:
         return False if request_id in self._settled else True if request_id in self._open else None
 
     def _below(self, above: str) -> list[Request]:
-        if not above:
+        if not above or not self._nested:
             return []
-        return [one.request for name, one in self._open.items() if name.startswith(above) and is_below(name, above)]
+        return [self._open[name].request for name in self._nested if is_below(name, above)]
 
     def _take(self, record: Step | Resumed) -> None:
         if type(record) is Step:
             self.append(self.handoffs.perform(record))
         elif type(record) is Resumed:
             self._open[record.request.request_id] = record
+            self._nested[record.request.request_id] = None
 
     def _save_part(self, record: Saved) -> None:
         """Keep a row of a session, or forget it."""
@@ -368,6 +373,8 @@ class MemoryJournal:
     def _settle(self, record: Settled) -> None:
         request_id = record.request.request_id
         self._open.pop(request_id, None)
+        if self._nested:
+            self._nested.pop(request_id, None)
         if request_id in self._settled:  # what has settled never changes
             return
         self._settled[request_id] = record

@@ -133,7 +133,7 @@ class Reader:
             except PayloadError as error:
                 problems, code = error.problems, error.code
         if problems or capability is None:  # something is not known to be sound, so nothing is recorded as it came
-            target, called, identity = recordable(target), recordable(called), named(identity)
+            target, called, identity = recordable(target), recordable(called), named(identity) if problems else identity
         if above is None:
             source = parent_id = None
             chain: tuple[str, ...] = ()

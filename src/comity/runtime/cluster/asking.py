@@ -12,6 +12,7 @@ from comity.core.agent.agent import Agent, DeclarationError
 from comity.core.call.admission import Refused
 from comity.core.call.endings import interrupted
 from comity.core.call.machine import State
+from comity.core.document.schema import Checked
 from comity.core.envelope.envelope import Error, Reply, Request, Status
 from comity.core.envelope.usage import Usage
 from comity.core.journal.records import Settled
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from comity.runtime.call.path import CallPath
 
 AGAIN_S: Final = 0.1  # after which a call is asked for again whose tree was to be put aside
+_UNREAD: Final = Checked({})  # the node that has the agent reads the inputs
 STRANGERS_MAX: Final = 1_000  # capabilities of other nodes' agents that stand-ins are kept for
 
 
@@ -318,7 +320,7 @@ class Asking:
             if len(self._strangers) >= STRANGERS_MAX:  # any caller may ask for any name
                 del self._strangers[next(iter(self._strangers))]
             self._strangers[key] = agent
-        return Arrival(request, arrival.body, agent, agent.capabilities[key[1]], (), "")
+        return Arrival(request, arrival.body, agent, agent.capabilities[key[1]], (), "", checked=_UNREAD)
 
     def caller_fences(self, request: Request) -> tuple[Fence, ...]:
         parent = None if request.parent_id is None else self._path.calls.get(request.parent_id)

@@ -144,8 +144,10 @@ class Cluster(Placement):
             await self.peers.transport.close()
 
     def _received(self, sender: str, raw: bytes) -> None:
-        with contextlib.suppress(UnavailableError):  # what the store cannot serve now is as good as lost, and comes again
+        try:
             self._take(sender, raw)
+        except UnavailableError:  # what the store cannot serve now is as good as lost, and comes again
+            return
 
     def _take(self, sender: str, raw: bytes) -> None:
         message = wire.decode(raw)
