@@ -26,8 +26,8 @@ from comity.core.redaction import (
 )
 from comity.core.redaction.detector import PatternDetector
 from comity.core.redaction.redact import redact_json_sliced
-from comity.core.redaction.scan import Wall
-from comity.core.redaction.shapes import NUMBER_CHARS_MAX, foreign_label_start, plain_words
+from comity.core.redaction.scan import Wall, _hints_apart
+from comity.core.redaction.shapes import HINT_GAP, NUMBER_CHARS_MAX, foreign_label_start, plain_words
 
 
 class Literal:
@@ -279,6 +279,13 @@ def test_a_scanner_that_has_seen_all_kinds_of_text_stays_quick():
         scanner.may_find_in_json(text.encode())
     plain = b'{"text":"11 ' + b"word " * 10_000 + b'"}'
     assert not any(scanner.may_find_in_json(plain) for _ in range(40))
+
+
+def test_no_hint_that_waits_for_the_end_of_a_text_shares_a_pattern_with_others():
+    """Its states would multiply theirs, and no warm process would come to an end of building them."""
+    near, far = _hints_apart(DETECTORS)
+    assert HINT_GAP not in near
+    assert all((HINT_GAP in detector.hint) == (f"(?:{detector.hint})" in far) for detector in DETECTORS)
 
 
 @given(st.text(string.printable.strip(), max_size=40), st.text(string.printable.strip(), max_size=40))

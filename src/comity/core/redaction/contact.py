@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode
-from functools import lru_cache
 from itertools import pairwise
 
 from comity.core.redaction.detector import Category, Need, PatternDetector
@@ -95,27 +94,6 @@ _IN_CODE = re.compile(
     r"|schema|serializers?|validators?|types?|sa|sqlalchemy|column)[._]"
 )
 
-_SPOKEN_DIGITS = {
-    word: digit
-    for digit, words in enumerate(
-        ("zero oh o null cero zéro", "one eins un uno", "two zwei deux dos zwo", "three drei trois tres",
-         "four vier quatre cuatro", "five fünf cinq cinco", "six sechs seis",
-         "seven sieben sept siete", "eight acht huit ocho", "nine neun neuf nueve")
-    )
-    for word in words.split()
-}  # fmt: skip
-_LONGEST_FIRST = sorted(_SPOKEN_DIGITS, key=len, reverse=True)
-_SPOKEN_DIGIT = f"(?:(?:double|triple)[ ])?(?:{'|'.join(_LONGEST_FIRST)})"
-# The same, as a pattern in which the first letter decides which words are tried.
-_SPOKEN_FIRST = "".join(
-    sorted({letter for word in (*_SPOKEN_DIGITS, "double", "triple") for letter in (word[0], word[0].upper())})
-)
-_SPOKEN_BY_LETTER = "(?:(?:[dD]ouble|[tT]riple)[ ])?(?:{})".format(
-    "|".join(
-        rf"[{first}{first.upper()}](?i:{'|'.join(word[1:] for word in _LONGEST_FIRST if word[0] == first)})"
-        for first in sorted({word[0] for word in _SPOKEN_DIGITS})
-    )
-)
 _THOUSANDS = re.compile(r"\+[0-9]{1,3}(?:[ .][0-9]{3})+")
 _GAP = r"[ \u00a0\u202f.\-\u2010-\u2013()/]{0,2}"
 _EXTENSION = r"(?:[ ]?(?:x|ext\.?|extension)[ ]?[0-9]{1,6})?"
@@ -174,6 +152,8 @@ def _accept_spelled(value: str) -> int:
 def _accept_international(value: str) -> int:
     """North America is cut at eleven digits; elsewhere lengths differ and the whole run is taken."""
     digits = digits_of(value)
+    if "\n" in value and (not 10 <= len(digits) <= 13 or _THOUSANDS.fullmatch(value.replace("\n", " "))):
+        return 0
     if value.startswith("00"):
         return len(value) if 10 <= len(digits) <= 17 else 0
     if digits[0] == "1":
@@ -224,12 +204,8 @@ def _accept_user_name_weak(value: str) -> int:
     return _accept_user_name(value)
 
 
-@lru_cache(maxsize=1024)
-def _accept_spoken_digits(value: str) -> int:
-    """Count digits in words, unless they count up or down as a list does."""
-    said = [_SPOKEN_DIGITS[word] for word in re.findall("[a-zöäüßéñ]+", value.lower()) if word in _SPOKEN_DIGITS]
-    steps = {second - first for first, second in pairwise(said)}
-    return 0 if len(set(said)) < 3 or len(steps) == 1 or steps <= {1, -9} else len(value)
+def _accept_linked(value: str) -> int:
+    return len(value) if 8 <= len(digits_of(value)) <= 15 else 0
 
 
 _PHONE_WORDS = words(
@@ -286,9 +262,11 @@ CONTACT: tuple[PatternDetector, ...] = (
         type="EMAIL",
         category=Category.CONTACT,
         priority=11,
-        pattern=LatePattern(rf"{_LOCAL}(?:@|%40)(?:{_LABEL}\.){{1,5}}[A-Za-z]{{2,24}}(?![A-Za-z0-9])"),
+        pattern=LatePattern(
+            rf"(?:{_LOCAL}|(?<![^\s<(:,;])\"[^\"\n@]{{1,64}}\")(?:@|%40)(?:{_LABEL}\.){{1,5}}[A-Za-z]{{2,24}}(?![A-Za-z0-9])"
+        ),
         shape_chars_max=832,
-        hint=rf"[{LETTER}0-9](?:@|%40)[{LETTER}0-9\-]",
+        hint=rf"[{LETTER}0-9\"](?:@|%40)[{LETTER}0-9\-]",
         accept=_accept_email,
     ),
     PatternDetector(
@@ -364,10 +342,11 @@ CONTACT: tuple[PatternDetector, ...] = (
         category=Category.CONTACT,
         priority=40,
         pattern=LatePattern(
-            rf"(?:(?<![A-Za-z0-9_+])\+|{BEFORE}00(?=[1-9][0-9]{{0,2}}[ .-]))[1-9](?:{_GAP}[0-9]){{6,14}}{_EXTENSION}"
-            rf"{AFTER_DIGIT}"
+            rf"(?:(?<![A-Za-z0-9_+])\+|{BEFORE}00(?=[1-9][0-9]{{0,2}}[ .-]))[1-9]"
+            rf"(?:(?:{_GAP}[0-9]){{6,14}}|(?:{_GAP}[0-9]){{2,9}}[ -]?\n[ ]?[0-9](?:{_GAP}[0-9]){{3,9}})"
+            rf"{_EXTENSION}{AFTER_DIGIT}"
         ),
-        hint=rf"\+[1-9](?:{_GAP}[0-9]){{6}}|{HINT_BEFORE_DIGIT}00[1-9][0-9]{{0,2}}[ .\-]",
+        hint=rf"\+[1-9](?:(?:{_GAP}|[ -]?(?:\n|\\n)[ ]?)[0-9]){{6}}|{HINT_BEFORE_DIGIT}00[1-9][0-9]{{0,2}}[ .\-]",
         accept=_accept_international,
         need=Need.NO_FOREIGN_LABEL,
         context=_PHONE_WORDS,
@@ -432,15 +411,17 @@ CONTACT: tuple[PatternDetector, ...] = (
         not_after=LatePattern(r"[0-9][-. ]$"),  # "100 250 300 4000" is a list of numbers
     ),
     PatternDetector(
-        name="phone_spoken",
+        name="phone_linked",
         type="PHONE",
         category=Category.CONTACT,
-        priority=43,
-        pattern=LatePattern(rf"(?<![A-Za-z]){_SPOKEN_BY_LETTER}(?:[ ,-]{{1,2}}{_SPOKEN_BY_LETTER}){{6,18}}(?![A-Za-z])"),
-        shape_chars_max=LONG_CHARS_MAX,
-        first=rf"[{_SPOKEN_FIRST}](?<![A-Za-z].)",
-        hint=rf"(?i:{_SPOKEN_DIGIT}[ ,\-]{{1,2}}{_SPOKEN_DIGIT}[ ,\-]{{1,2}}{_SPOKEN_DIGIT}[ ,\-]{{1,2}}{_SPOKEN_DIGIT}[ ,\-])",
-        accept=_accept_spoken_digits,
+        priority=40,
+        pattern=LatePattern(
+            r"(?:wa\.me/|whatsapp\.com/send/?\?phone=|whatsapp://send\?phone=|(?<![A-Za-z])(?:tel|sms|callto|facetime):)"
+            r"(?P<value>\+?[0-9][0-9().-]{6,18}[0-9])(?![A-Za-z0-9_])"
+        ),
+        first="[wtscf]",
+        hint=r"wa\.me\\?/|whatsapp|(?:tel|sms|callto|facetime):\+?[0-9]",
+        accept=_accept_linked,
     ),
     PatternDetector(
         name="user_name",
@@ -465,7 +446,7 @@ CONTACT: tuple[PatternDetector, ...] = (
         priority=80,
         pattern=LatePattern(
             rf"{_KEY_BORDER}(?:(?:{_LABELS})(?:{JOINT}|[ ](?:(?:is|ist|est|es|è|é|to|jest|är|er|je)[ ])?)"
-            rf"|(?:{_WEAK_LABELS})(?:{SIGNED}|[ ])"
+            rf"|(?:{_WEAK_LABELS})(?:{SIGNED}|[ ](?:is[ ])?)"
             rf"|(?:{_NETWORKS})(?:[ ](?:handle|account|name|id|user))?(?:{SIGNED}|[ ])(?:live:)?(?=@?[a-z]))@?"
             rf"(?P<value>[A-Za-z][A-Za-z0-9._-]{{1,30}}[A-Za-z0-9](?:#[0-9]{{4}})?){AFTER}(?![(\[@:/]|\.\w)",
             re.IGNORECASE,

@@ -59,7 +59,7 @@ class Detector(Protocol):
     """One kind of personal data.
 
     `hint` is a pattern, in the syntax of Rust's regex crate, that matches every text and every JSON document in which the
-    detector could find anything: it is what lets clean text pass for a microsecond or two. `None` means there is none, and
+    detector could find anything: it is what lets clean text pass for microseconds. `None` means there is none, and
     every text is then scanned. `spans` must be a pure function of the text and yield values of at most `VALUE_CHARS_MAX`
     characters.
     """

@@ -240,7 +240,7 @@ _CODE_WORDS = (
     r"|cryptogramme|codice di sicurezza|código de (?:seguridad|segurança)|code de sécurité|sicherheitscode|security code"
 )
 # What stands between groups of four that were written over lines, list items, cells or with signs of several kinds.
-_SPLIT = r"(?:[ \t]{0,2}\r?\n[ \t]{0,4}(?:[-*•][ ]|[0-9][.)][ ])?|[\"']?,[ ]?[\"']|[ _.\-–·,;/|]{1,4}|\\n)"
+_SPLIT = r"(?:[ \t-]{0,2}\r?\n[ \t]{0,4}(?:[-*•][ ]?|[0-9][.)][ ])?|[\"']?,[ ]?[\"']|[ _.\-–·,;/|]{1,4}|\\n)"
 _SPLIT_HINT = r"(?:[^0-9A-Za-z]{1,8}|[^0-9A-Za-z]{0,8}\\[nrt][^0-9A-Za-z]{0,6})(?:[0-9][.)] )?"
 _CARD_HINT = (
     rf"{HINT_BEFORE_DIGIT}[2-6][0-9]{{3}}(?:[0-9]{{9,15}}{HINT_AFTER}"
@@ -416,7 +416,11 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
         hint=rf"(?i:acc(?:oun)?t|acc[^a-z]|konto|compte|cuenta|conto|conta){HINT_GAP}[0-9]{{8}}",
         need=Need.CONTEXT,
         is_number=True,
-        context=words(r"(?:account|acct?\.?|konto|compte|cuenta|conto|conta)[\s:#=\"']{1,4}$"),
+        context=words(
+            r"(?:account|acct?\.?|konto|compte|cuenta|conto|conta)[\s:#=\"']{1,4}$",
+            r"(?:my|our|his|her|their|mein|unser|mon|notre|mi|il mio) (?:bank ?)?(?:account|konto|compte|cuenta|conto)"
+            r" (?:is|ist|est|es|è) $",
+        ),
         reach=4,
         not_after=NOT_AFTER_DIGIT,
         not_near=LatePattern(

@@ -47,7 +47,7 @@ _ITIN_GROUP = "(?:5[0-9]|6[0-5]|7[0-9]|8[0-8]|9[0-24-9])"
 _EIN_PREFIXES_UNUSED = frozenset(re.findall("..", "0007080917181928294969707879899697"))
 _NINO_PREFIXES_UNUSED = frozenset({"BG", "GB", "KN", "NK", "NT", "TN", "ZZ"})
 
-_NINE_DIGITS = f"{HINT_BEFORE_DIGIT}[0-9]{{3}}(?:{DASH}|{SPACE})?[0-9]{{2}}(?:{DASH}|{SPACE})?[0-9]{{4}}{HINT_AFTER}"
+_NINE_DIGITS = rf"{HINT_BEFORE_DIGIT}[0-9]{{3}}(?:{DASH}|{SPACE}|\.)?[0-9]{{2}}(?:{DASH}|{SPACE}|\.)?[0-9]{{4}}{HINT_AFTER}"
 _THREE_THREES = f"{HINT_BEFORE_DIGIT}[0-9]{{3}}(?:{DASH}|{SPACE})?[0-9]{{3}}(?:{DASH}|{SPACE})?[0-9]{{3}}{HINT_AFTER}"
 
 _YEAR = "(?:19|20)[0-9]{2}"
@@ -84,7 +84,10 @@ def _accept_nhs(value: str) -> int:
 
 
 def _accept_passport(value: str) -> int:
-    return len(value) if len(digits_of(value)) >= 4 else 0
+    """Count four digits or more; of a German one, whose letters are no vowels, two."""
+    if len(digits_of(value)) >= 4 or re.fullmatch("[CFGHJK](?=[A-Z]*[0-9][A-Z]*[0-9])[0-9CFGHJKLMNPRTVWXYZ]{8}", value):
+        return len(value)
+    return 0
 
 
 def _accept_licence(value: str) -> int:
@@ -110,7 +113,9 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
         type="SSN",
         category=Category.GOVERNMENT,
         priority=32,
-        pattern=LatePattern(rf"{BEFORE}(?!000|666|9)[0-9]{{3}}{SPACE}?(?!00)[0-9]{{2}}{SPACE}?(?!0000)[0-9]{{4}}{AFTER_DIGIT}"),
+        pattern=LatePattern(
+            rf"{BEFORE}(?!000|666|9)[0-9]{{3}}(?:{SPACE}|\.)?(?!00)[0-9]{{2}}(?:{SPACE}|\.)?(?!0000)[0-9]{{4}}{AFTER_DIGIT}"
+        ),
         hint=_NINE_DIGITS,
         need=Need.CONTEXT,
         context=_SSN_WORDS,
@@ -254,7 +259,7 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
         category=Category.GOVERNMENT,
         priority=38,
         pattern=LatePattern(
-            rf"{BEFORE}(?=[A-Z]{{0,8}}[0-9])[A-Z0-9](?:(?:-|[ ](?=[0-9]))?[A-Z0-9]){{4,19}}{AFTER}",
+            rf"{BEFORE}(?=[A-Z]{{0,8}}[0-9])[A-Z0-9](?:(?:[-/]|[ ](?=[0-9]))?[A-Z0-9]){{4,19}}{AFTER}",
             re.IGNORECASE,
         ),
         hint=rf"{HINT_BEFORE_LETTER}(?i:{in_hint(LICENCE)}){HINT_AFTER_LETTER}{HINT_GAP}[0-9]|[a-z](?:Driver|Driving){HINT_GAP}[0-9]",

@@ -60,7 +60,7 @@ PLATE: Final = (
     r"|номерной знак|车牌(?:号)?|車牌"
 )
 ACCOUNT: Final = (
-    r"(?:bank[ -]?)?konto-?(?:nummer|nr)\.?|kto\.? ?-?nr\.?|bankkonto|bankverbindung"
+    r"(?:bank[ -]?)?konto[- ]?(?:nummer|nr)\.?|kto\.? ?-?nr\.?|bankkonto|bankverbindung"
     r"|(?:num[eé]ro |n[°o]\.? )?de compte|rib"
     r"|(?:número|n[º°o]\.?) de cuenta|cuenta (?:bancaria|corriente)|ccc|conto corrente|c/c"
     r"|numero di conto|conta(?: corrente| banc[aá]ria)|nib|bankrekening(?:nummer|nr)?"
@@ -68,7 +68,7 @@ ACCOUNT: Final = (
     r"|(?:numer|nr\.?) (?:konta|rachunku)|rachunek|číslo účtu|č\. ?ú\.|(?:bank)?számlaszám|cont bancar|broj računa"
     r"|iban no|hesap (?:no|numarası)|αριθμός λογαριασμού|расч[её]тный сч[её]т|р/с|номер сч[её]та|номер рахунку|رقم الحساب"
     r"|מספר חשבון|खाता संख्या|s[oố] tài kho[aả]n|stk|(?:nomor|no\.?) ?rek(?:ening)?|银行[账帐]号|[账帐]号|卡号"
-    r"|口座番号(?:[:： ]{0,2}(?:普通|当座))?|계좌번호|clabe|cbu|bank a/?c"
+    r"|口座番号(?:[:： ]{0,2}(?:普通|当座))?|계좌번호|clabe|cbu|nuban|bank a/?c"
 )
 ADDRESS: Final = (
     r"(?:home|street|mailing|postal|shipping|billing|delivery|residential|private) address|address|anschrift|wohnhaft"

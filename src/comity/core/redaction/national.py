@@ -78,7 +78,9 @@ _PERSONAL: Final = {
         r"|cni|national id(?:entity|entification)?(?: card)?|personal id(?:entification)?|identity card|id card"
         r"|citizen id|ausweis(?:nummer)?"
         r"|personalausweis(?:nummer)?|carta d[’']identit[aà]|identiteitskaart|dow[oó]d osobisty|паспорт"
-        r"|جواز|رقم الهوية|شناسنامه|کد ملی|身份证件"
+        r"|جواز|رقم الهوية|شناسنامه|کد ملی|身份证件|bvn|ghana card|sss (?:no|number)|umid|philhealth(?: no)?|philsys|cccd|cmnd"
+        r"|căn cước(?: công dân)?|taj(?: szám)?|nid|matricule|e-?id (?:card|no|number)|voter(?:s|'s)? card"
+        r"|insured id|insurance id"
     ),
 }
 _TAX: Final = {
@@ -187,7 +189,9 @@ def _is_nif(value: str) -> bool:
 
 
 def _is_any(value: str) -> bool:
-    return 6 <= len(value) <= 18 and len(digits_of(value)) >= 6 and not _MOVEMENT.fullmatch(value)
+    """Judge a number of which only the label is known: six digits or more, or the form of an Italian card."""
+    is_long = 6 <= len(value) <= 18 and len(digits_of(value)) >= 6 and not _MOVEMENT.fullmatch(value)
+    return is_long or re.fullmatch("[A-Z]{2}[0-9]{5}[A-Z]{2}", value) is not None
 
 
 _MOVEMENT = re.compile("[0-9]{2}[A-Z]{2}[A-Z0-9]{14}")  # the movement reference number of a customs office is an "MRN" too
@@ -250,7 +254,7 @@ _FORMS: Final = {
         "ar.cuit": "2[0347][0-9]{9}", "au.tfn": "[0-9]{8,9}", "be.nn": "[0-9]{11}", "bg.egn": "[0-9]{10}",
         "br.cpf": "[0-9]{11}",
         "ch.ssn": "756[0-9]{10}", "cn.ric": "[1-9][0-9]{16}[0-9X]", "cz.rc": "[0-9]{9,10}", "dk.cpr": "[0-3][0-9]{9}",
-        "ee.ik": "[1-6][0-9]{10}", "es.dni": "[0-9]{8}[A-Z]", "es.nie": "[XYZ][0-9]{7}[A-Z]",
+        "ee.ik": "[1-6][0-9]{10}", "es.dni": "[0-9]{8}[A-Z]?", "es.nie": "[XYZ][0-9]{7}[A-Z]",
         "fi.hetu": "[0-9]{6}[A+]?[0-9]{3}[0-9A-Y]",
         "fr.nir": "[12][0-9]{12}(?:[0-9]{2})?", "gr.amka": "[0-3][0-9]{10}", "hr.oib": "[0-9]{11}", "il.idnr": "[0-9]{9}",
         "in_.aadhaar": "[2-9][0-9]{11}", "it.codicefiscale": "[A-Z]{6}[0-9]{2}[A-EHLMPRST][0-9]{2}[A-Z][0-9]{3}[A-Z]",

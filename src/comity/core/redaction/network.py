@@ -83,12 +83,13 @@ NETWORK: tuple[PatternDetector, ...] = (
         category=Category.NETWORK,
         priority=24,
         pattern=LatePattern(
-            rf"{BEFORE}{_HEX}{{2}}(?P<joint>[:-]){_HEX}{{2}}(?:(?P=joint){_HEX}{{2}}){{4}}"
-            rf"{AFTER}(?![:-]{_HEX})"
+            rf"{BEFORE}(?:{_HEX}{{2}}(?P<joint>[:-]){_HEX}{{2}}(?:(?P=joint){_HEX}{{2}}){{4}}"
+            rf"|(?=[0-9.]{{0,13}}[A-Fa-f])(?=[A-Fa-f.]{{0,13}}[0-9]){_HEX}{{4}}\.{_HEX}{{4}}\.{_HEX}{{4}}){AFTER}(?![:.-]{_HEX})"
         ),
-        hint=rf"{HINT_BEFORE_WORD}{_HEX}{{2}}[:\-]{_HEX}{{2}}[:\-]{_HEX}{{2}}[:\-]{_HEX}{{2}}[:\-]{_HEX}{{2}}[:\-]{_HEX}{{2}}",
+        hint=rf"{HINT_BEFORE_WORD}{_HEX}{{2}}[:\-]{_HEX}{{2}}[:\-]{_HEX}{{2}}[:\-]{_HEX}{{2}}[:\-]{_HEX}{{2}}[:\-]{_HEX}{{2}}"
+        rf"|{_HEX}{{4}}\.{_HEX}{{4}}\.{_HEX}{{4}}",
         accept=_accept_mac,
-        not_after=LatePattern(rf"{_HEX}[:-]$"),
+        not_after=LatePattern(rf"{_HEX}[:.-]$"),
     ),
     PatternDetector(
         name="mac_named",
@@ -96,10 +97,10 @@ NETWORK: tuple[PatternDetector, ...] = (
         category=Category.NETWORK,
         priority=25,
         pattern=LatePattern(rf"{BEFORE}(?:{_HEX}{{4}}\.{_HEX}{{4}}\.{_HEX}{{4}}|{_HEX}{{12}}){AFTER}"),
-        hint=rf"(?i:mac|hardware|physical|bssid){HINT_GAP}{_HEX}{{4}}\.?{_HEX}{{4}}\.?{_HEX}{{4}}",
+        hint=rf"(?i:mac|hardware|physical|hw|bssid){HINT_GAP}{_HEX}{{4}}\.?{_HEX}{{4}}\.?{_HEX}{{4}}",
         accept=_accept_mac,
         need=Need.CONTEXT,
-        context=words(r"mac(?:\s?addr(?:ess)?)?", r"(?:hardware|physical)\s?addr(?:ess)?", "bssid"),
+        context=words(r"mac(?:\s?addr(?:ess)?)?", r"(?:hardware|physical|hw)\s?addr(?:ess)?", "bssid"),
         reach=20,
     ),
     PatternDetector(

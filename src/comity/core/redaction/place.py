@@ -65,6 +65,7 @@ _EASTERN = (
     "(?:náměstí|nám\\.|třída|tř\\.|ulice|nábřeží|utca|út|útja|tér|tere|körút|Sokak|Sokağı|Sk\\.|Caddesi|Cad\\.|Bulvarı|iela|gatvė|trg"
     "|cesta|ulica|námestie)"
 )
+_MALAY = "(?:Jalan|Jln\\.?|Jl\\.|Lorong)"
 _NAME = rf"[A-Z\u00c0-\u00de\u0141\u0154-\u017d][{LETTER}'’-]{{2,24}}"
 _DIRECTION = r"(?:(?:N|S|E|W|NE|NW|SE|SW|North|South|East|West)\.?[ ])?"
 _STREET_WORD = rf"(?:[A-Z\u00c0-\u00de][{LETTER}'’.-]{{0,24}}|[0-9]{{1,3}}(?:st|nd|rd|th))"
@@ -308,6 +309,8 @@ PLACE: tuple[PatternDetector, ...] = (
             rf"|(?:[A-Z\u00c0-\u017f][{LETTER}.]{{1,24}}[ ]){{1,3}}{_EASTERN}[ ](?:No:?[ ]?)?[1-9][0-9]{{0,3}}[a-z]?"
             rf"(?![0-9A-Za-z])"
             rf"|[A-Z][a-z]{{2,20}}[ ]Prospe(?:kt|ct)[ ][1-9][0-9]{{0,3}}"
+            rf"|No\.?[ ]?[1-9][0-9]{{0,3}}[A-Z]?,[ ]{_MALAY}(?:[ ]{_NAME}){{1,3}}(?:,{_CITY[:-1]})?"
+            rf"|{_MALAY}(?:[ ]{_NAME}){{1,3}},?[ ](?:No\.?[ ]?)?[1-9][0-9]{{0,3}}[A-Z]?(?:,{_CITY[:-1]})?"
             rf"|[А-ЯЁІЇЄ][а-яёіїє-]{{2,24}}[ ](?:проспект|улица|бульвар|переулок|шоссе|площадь|набережная),?["
             rf" ](?:д\.[ ]?)?[1-9][0-9]{{0,3}}"
             rf"|P\.?[ ]?O\.?[ ]?Box[ ][0-9]{{1,6}}|Postfach[ ][0-9]{{2,6}}){AFTER_DIGIT}"
@@ -320,7 +323,7 @@ PLACE: tuple[PatternDetector, ...] = (
             rf"|[ ](?:gate|vei|veg|plass|väg|gata|gade|vej|allé|torg|tie|katu)[ ][1-9]"
             rf"|{_EASTERN}[ ](?:No:?[ ]?)?[1-9]|Prospe(?:kt|ct)[ ]"
             r"|проспект|улица|бульвар|переулок|шоссе|площадь|набережная"
-            r"|P\.?[ ]?O\.?[ ]?Box[ ][0-9]|Postfach[ ][0-9]"
+            rf"|P\.?[ ]?O\.?[ ]?Box[ ][0-9]|Postfach[ ][0-9]|{_MALAY}[ ]"
         ),
         accept=_accept_european,
         need=Need.NO_FOREIGN_LABEL,
@@ -406,10 +409,12 @@ PLACE: tuple[PatternDetector, ...] = (
             rf"|[0-9]{{3}}[ ][0-9]{{2}}|[0-9]{{6}}|[0-9]{{4}}){AFTER_DIGIT}"
             rf"(?![ ](?!and|or|please|is|in|for|to|was|with)[a-z]{{3}})"
         ),
-        hint=rf"(?i:{in_hint(_POSTAL_ABROAD)}){HINT_GAP}[0-9]{{2}}",
+        hint=rf"(?i:{in_hint(_POSTAL_ABROAD)}|zip){HINT_GAP}[0-9]{{2}}",
         need=Need.CONTEXT,
         is_number=True,
-        context=words(rf"(?:{_POSTAL_ABROAD})[ \"']{{0,2}}[:=：]?[ ]{{0,2}}(?:is[ ])?$"),
+        context=words(
+            rf"(?:{_POSTAL_ABROAD})[ \"']{{0,2}}[:=：]?[ ]{{0,2}}(?:is[ ])?$", r"zip(?: ?code)?[ \"']{0,2}[:=：][ ]{0,2}$"
+        ),
         reach=6,
         not_after=NOT_AFTER_DIGIT,
     ),

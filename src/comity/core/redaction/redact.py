@@ -85,7 +85,7 @@ def blocked_types(found: tuple[Finding, ...]) -> frozenset[str]:
 
 
 def may_hold_personal_data(raw: bytes, scanner: Scanner = DEFAULT_SCANNER) -> bool:
-    """Return False only if `redact_json` would return the document unchanged; about 2 µs per kilobyte."""
+    """Return False only if `redact_json` would return the document unchanged; some 6 µs per kilobyte."""
     return scanner.may_find_in_json(raw)
 
 

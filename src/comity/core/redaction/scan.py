@@ -1,8 +1,8 @@
 """Finding personal data in a text: first whether there can be any, then which values, left to right.
 
-The first question is asked of every request, so it must cost next to nothing. All hints together are one pattern for the
-linear-time regex engine of jsonschema-rs, which reads a kilobyte in under two microseconds; the standard library needs
-six for a single character class, and cannot promise linear time.
+The first question is asked of every request, so it must cost next to nothing. All hints together are two patterns for the
+linear-time regex engine of jsonschema-rs, which read a kilobyte in some six microseconds; the standard library needs
+as long for a single character class, and cannot promise linear time.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from comity.core.redaction.columns import cells_of
 from comity.core.redaction.detector import Before, Detector, PatternDetector
 from comity.core.redaction.labelled import LabelledDetector
 from comity.core.redaction.normal import ODD_HINT, Copy, is_odd
-from comity.core.redaction.shapes import CONTEXT_CHARS, SKELETON_CHARS, WALL, compile_test
+from comity.core.redaction.shapes import CONTEXT_CHARS, HINT_GAP, SKELETON_CHARS, WALL, compile_test
 from comity.core.redaction.table import DETECTORS
 
 _AFTER_CHARS = 24
@@ -63,7 +63,7 @@ class Scanner:
     `slice_chars` is how much of a long text is searched between two pauses; it changes nothing in what is found.
     """
 
-    __slots__ = ("_columned", "_groups", "_hint", "_test", "detectors", "is_local", "slice_chars")
+    __slots__ = ("_columned", "_groups", "_hints", "_tests", "detectors", "is_local", "slice_chars")
 
     def __init__(self, detectors: Iterable[Detector], *, slice_chars: int = _SLICE_CHARS) -> None:
         self.slice_chars = slice_chars
@@ -71,36 +71,37 @@ class Scanner:
         # Built-in detectors never join words across a stretch of plain prose, so a stream may let that go at once.
         self.is_local = all(isinstance(detector, PatternDetector | LabelledDetector) for detector in self.detectors)
         self._columned = [one for one in self.detectors if isinstance(one, PatternDetector | LabelledDetector)]
-        hints = dict.fromkeys(detector.hint for detector in self.detectors)
-        self._hint = "|".join(f"(?:{hint})" for hint in (*hints, _MASK_HINT, ODD_HINT)) if None not in hints else ""
-        self._test: _Test | None = None  # made on first use
+        self._hints = _hints_apart(self.detectors)
+        self._tests: tuple[_Test, _Test] | None = None  # made on first use
         self._groups: list[tuple[_Test, list[_Group]]] = []  # made on first use
 
     def prepare(self) -> None:
         """Build the tests and patterns that are otherwise built on first use, for which a running loop has no time."""
         for detector in self._columned:
             detector.prepare()
-        if self._hint and self._test is None:
-            self._test = compile_test(self._hint)
+        if self._tests is None:
+            self._test()
         if not self._groups:
             self._group()
 
     def may_find(self, text: str) -> bool:
         """Return False only if no detector can find anything in `text`."""
-        test = self._test
-        if test is None:
-            test = self._test = compile_test(self._hint)
-        return not _is_readable(text) or test(text)
+        near, far = self._tests or self._test()
+        return not _is_readable(text) or near(text) or far(text)
 
     def may_find_in_json(self, raw: bytes) -> bool:
         """Return False only if no detector can find anything in the strings and keys of a JSON document."""
         # An escaped code point may spell any character of a value. Looking for the one byte first is four times faster.
         if _BACKSLASH in raw and b"\\u" in raw:
             return True
-        test = self._test
-        if test is None:
-            test = self._test = compile_test(self._hint)
-        return test(raw.decode())
+        near, far = self._tests or self._test()
+        text = raw.decode()
+        return near(text) or far(text)
+
+    def _test(self) -> tuple[_Test, _Test]:
+        near, far = self._hints
+        self._tests = compile_test(near), compile_test(far)
+        return self._tests
 
     def relevant(self, text: str) -> Sliced[list[Detector]]:
         """Return the detectors that could find something in `text`."""
@@ -127,12 +128,13 @@ class Scanner:
 
     def _group(self) -> list[tuple[_Test, list[_Group]]]:
         step = _HINTS_IN_GROUP * _GROUPS_TOGETHER
-        for start in range(0, len(self.detectors), step):
+        detectors = sorted(self.detectors, key=lambda detector: HINT_GAP in (detector.hint or ""))
+        for start in range(0, len(detectors), step):
             groups: list[_Group] = []
-            for first in range(start, min(start + step, len(self.detectors)), _HINTS_IN_GROUP):
-                members = self.detectors[first : first + _HINTS_IN_GROUP]
+            for first in range(start, min(start + step, len(detectors)), _HINTS_IN_GROUP):
+                members = detectors[first : first + _HINTS_IN_GROUP]
                 groups.append((_test_of(members), [(_test_of((detector,)), detector) for detector in members]))
-            self._groups.append((_test_of(self.detectors[start : start + step]), groups))
+            self._groups.append((_test_of(detectors[start : start + step]), groups))
         return self._groups
 
     def find(self, text: str, walls: Sequence[Wall] = (), *, start: int = 0, left: str = "") -> list[Span]:
@@ -365,9 +367,28 @@ class _Search:
         return words if len(words) == CONTEXT_CHARS else (self.skeleton + words)[-CONTEXT_CHARS:]
 
 
+def _hints_apart(detectors: Iterable[Detector]) -> tuple[str, str]:
+    """Return all hints as two patterns: those of values that stand near their label, and those with any gap between the two.
+
+    The engine builds the states of a pattern as it reads texts. Once a label was seen, a hint with a gap stays half matched to
+    the end, so in one pattern each such label would multiply the states of all other hints: no warm process came to an end of
+    them, and short texts took half a millisecond each.
+    """
+    hints = dict.fromkeys(detector.hint for detector in detectors)
+    if None in hints:
+        return "", ""
+    near = [hint for hint in hints if hint is not None and HINT_GAP not in hint]
+    far = [hint for hint in hints if hint is not None and HINT_GAP in hint]
+    return _any_of([*near, _MASK_HINT, ODD_HINT]), _any_of(far or [_MASK_HINT])
+
+
+def _any_of(hints: Iterable[str]) -> str:
+    return "|".join(f"(?:{hint})" for hint in hints)
+
+
 def _test_of(detectors: Sequence[Detector]) -> _Test:
     hints = dict.fromkeys(detector.hint or _ANYTHING for detector in detectors)
-    return compile_test("|".join(f"(?:{hint})" for hint in hints))
+    return compile_test(_any_of(hints))
 
 
 def skeleton(left: str) -> str:

@@ -28,7 +28,7 @@ _KEY = (
     r"|SG\.[A-Za-z0-9_-]{16,32}\.[A-Za-z0-9_-]{32,64}|(?:AC|SK)[0-9a-f]{32}|npm_[A-Za-z0-9]{36}|pypi-[A-Za-z0-9_-]{40,128}"
     r"|hf_[A-Za-z0-9]{30,40}|dop_v1_[0-9a-f]{64}|shpat_[0-9a-f]{32}|sq0[a-z]{3}-[A-Za-z0-9_-]{22,64}"
     r"|key-[0-9a-f]{32}|r8_[A-Za-z0-9]{30,40}"
-    r"|[0-9]{8,10}:AA[A-Za-z0-9_-]{33}|hv[sb]\.[A-Za-z0-9_-]{24,120}|EAA[A-Za-z0-9]{30,128}"
+    r"|[0-9]{8,10}:AA[A-Za-z0-9_-]{30,36}|hv[sb]\.[A-Za-z0-9_-]{24,120}|EAA[A-Za-z0-9]{30,128}"
     r"|lin_api_[A-Za-z0-9]{32,48}|gsk_[A-Za-z0-9]{32,64}"
 )
 _KEY_HINT = (
@@ -58,7 +58,7 @@ _CODE_LABELS = (
 )
 _COOKIES = (
     "session_?id|sessid|phpsessid|jsessionid|asp\\.net_sessionid|connect\\.sid|sid|csrf_?token|xsrf-token"
-    "|auth_?token|remember_token"
+    "|auth_?token|remember_token|(?<=ookie: )session"
 )
 # Whose the secret is, between its label and what says it: "password of my router is …".
 _OWNER = (
@@ -78,11 +78,17 @@ _NOT_A_SECRET = frozenset(
         " disabled enabled used shared one and or"
         " being been must should please forgotten lost same different unchanged default rotated revoked"
         " accepted rejected blank about for from"
-        " old new requires rotation updated leaked compromised safe important auto generated policy field manager",
+        " old new requires rotation updated leaked compromised safe important auto generated policy field manager"
+        " return pass raise yield await async lambda self this function const let var",
     )
 )
 
 
+# A digit or a sign; words in a chain, none of them as short as in "up-to-date"; or what no language has for a word.
+_NO_WORD = LatePattern(
+    r"[0-9!@#$%^&*_+=]|\A[A-Za-z]{3,}(?:-[A-Za-z]{3,}){2,}\Z"
+    r"|\A(?i:letmein|iloveyou|changeme|opensesame|qwert[yz]?(?:uiop)?|azerty(?:uiop)?|asdfgh(?:jkl)?|zxcvbnm?)\Z"
+)
 _FIRST_PART = re.compile(r"[|,:;/(]")  # "password: required|min:12" is a rule of a form
 _SENTENCE = LatePattern("[\u2e80-\u9fff\uac00-\ud7af\uff00-\uffef]")  # scripts whose words have no spaces between
 
@@ -99,7 +105,22 @@ def _accept_spoken(value: str) -> int:
     """After "is" only a value that no word is: with a digit or a sign in it."""
     length = _accept_password(value)
     length = min(length, len(_SENTENCE.compiled.split(value, maxsplit=1)[0]))  # a sentence may follow without a space
-    return length if length >= 6 and re.search(r"[0-9!@#$%^&*_+=]", value[:length]) else 0
+    return length if length >= 6 and _NO_WORD.compiled.search(value[:length]) else 0
+
+
+def _accept_passphrase(value: str) -> int:
+    """Count words that make no sentence about pass phrases."""
+    return 0 if _IN_SENTENCES.intersection(value.lower().split()) else len(value)
+
+
+_IN_SENTENCES = frozenset(
+    re.findall(
+        "[a-z]+",
+        "the and for from with must have has had more than should your you our their this that not are was were can will may"
+        " enter type use used using set least long length characters words word letters key keys file files field required"
+        " please protected stored when which where before after each every into but only also its two three four five",
+    )
+)
 
 
 def _accept_weak(value: str) -> int:
@@ -146,12 +167,13 @@ SECRETS: tuple[PatternDetector, ...] = (
         category=Category.SECRET,
         priority=9,
         pattern=LatePattern(
-            r"(?<![A-Za-z])(?:password|pwd|accountkey|sharedaccesskey|user ?id|uid)=(?P<value>[^\s;\"'<>]{4,128})(?=;)",
+            r"(?<![A-Za-z])(?:password|pwd|accountkey|sharedaccesskey|user ?id|uid)=(?P<value>[^\s;\"'<>]{4,128})"
+            r"(?:(?=;)|(?<=[A-Za-z0-9/+]{2}==)(?![^\s\"']))",
             re.IGNORECASE,
         ),
         shape_chars_max=LONG_CHARS_MAX,
         first="[pPaAsSuU]",
-        hint=r"(?i:password|pwd|accountkey|sharedaccesskey|user ?id|uid)=[^\s;]{4,128};",
+        hint=r"(?i:password|pwd|accountkey|sharedaccesskey|user ?id|uid)=[^\s;]{4,128}(?:;|==)",
         accept=_accept_password,
     ),
     PatternDetector(
@@ -267,7 +289,7 @@ SECRETS: tuple[PatternDetector, ...] = (
         category=Category.SECRET,
         priority=15,
         pattern=LatePattern(
-            rf"{_BORDER}(?:{_LABELS}){_OWNER}(?:{JOINT}|(?:['’]s)?[ ]|是|は)"
+            rf"{_BORDER}(?:{_LABELS}){_OWNER}(?:{JOINT}|(?:['’]s)?[ ]|[是は][ ]?)"
             rf"(?:(?:is|ist|lautet:?|est|es|è|é|to|jest|är|er|on|je|this|now)[ ])?"
             rf"[\"'`“(\[「『]?(?P<value>[^\s\"'`“”<>\[\]{{}}()「」『』]{{6,64}})",
             re.IGNORECASE,
@@ -324,16 +346,44 @@ SECRETS: tuple[PatternDetector, ...] = (
         hint=r"(?i:(?:recovery|seed|mnemonic|backup|secret)[ ]phrase|seed[ ]words)",
     ),
     PatternDetector(
+        name="passphrase",
+        type="PASSWORD",
+        category=Category.SECRET,
+        priority=15,
+        pattern=LatePattern(
+            rf"pass[ ]?phrase(?:{JOINT}|[ ](?:is[ ])?)[\"'“]?"
+            r"(?P<value>(?:[a-z]{3,10}[ -]){3,7}[a-z]{3,10})(?![a-z ])",
+            re.IGNORECASE,
+        ),
+        shape_chars_max=LONG_CHARS_MAX,
+        first="[pP]",
+        hint=r"(?i:pass[ ]?phrase)",
+        accept=_accept_passphrase,
+    ),
+    PatternDetector(
+        name="webhook",
+        type="API_KEY",
+        category=Category.SECRET,
+        priority=6,
+        pattern=LatePattern(
+            r"(?:hooks\.slack\.com/(?:services|workflows)|discord(?:app)?\.com/api/webhooks|outlook\.office\.com/webhook)/"
+            r"(?P<value>[A-Za-z0-9_/@-]{20,128})"
+        ),
+        shape_chars_max=LONG_CHARS_MAX,
+        first="[hdo]",
+        hint=r"hooks\.slack\.com\\?/|discord(?:app)?\.com\\?/api|outlook\.office\.com\\?/webhook",
+    ),
+    PatternDetector(
         name="session_cookie",
         type="ACCESS_TOKEN",
         category=Category.SECRET,
         priority=8,
         pattern=LatePattern(
-            rf"(?<![A-Za-z])(?:{_COOKIES})=(?P<value>[A-Za-z0-9%_.~+/-]{{16,128}}={{0,2}})(?![A-Za-z0-9_])", re.IGNORECASE
+            rf"(?<![A-Za-z])(?:{_COOKIES})=(?P<value>[A-Za-z0-9%_.~+/:-]{{16,128}}={{0,2}})(?![A-Za-z0-9_])", re.IGNORECASE
         ),
         shape_chars_max=LONG_CHARS_MAX,
         first="[sSpPjJaAcCxXrR]",
-        hint=rf"(?i:{_COOKIES})=[A-Za-z0-9%_.~+/\-]{{16}}",
+        hint=rf"(?i:{_COOKIES.replace('(?<=ookie: )', '')})=[A-Za-z0-9%_.~+/:\-]{{16}}",
         accept=_accept_secret,
     ),
     PatternDetector(

@@ -14,10 +14,11 @@ from comity.core.redaction.network import NETWORK
 from comity.core.redaction.phones import PHONES
 from comity.core.redaction.place import PLACE
 from comity.core.redaction.secrets import SECRETS
+from comity.core.redaction.spoken import SPOKEN
 
 DETECTORS: Final[tuple[PatternDetector | LabelledDetector, ...]] = tuple(
     sorted(
-        (*FINANCIAL, *GOVERNMENT, *NATIONAL, *CONTACT, PHONES, *PLACE, *NETWORK, *SECRETS),
+        (*FINANCIAL, *GOVERNMENT, *NATIONAL, *CONTACT, PHONES, *SPOKEN, *PLACE, *NETWORK, *SECRETS),
         key=lambda detector: detector.priority,
     )
 )

@@ -1,0 +1,90 @@
+"""Phone numbers in words, digit by digit or in pairs: "four one five …", "zéro six douze trente-quatre …"."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from itertools import pairwise
+
+from comity.core.redaction.detector import Category, Need, PatternDetector
+from comity.core.redaction.labels import PHONE
+from comity.core.redaction.shapes import HINT_BEFORE_WORD, LONG_CHARS_MAX, LatePattern, words
+
+# Words that stand for a digit even where no label says that a number follows.
+_DIGITS = {
+    word: digit
+    for digit, words in enumerate(
+        ("zero oh o null cero zéro", "one eins un uno", "two zwei deux dos zwo", "three drei trois tres",
+         "four vier quatre cuatro", "five fünf cinq cinco", "six sechs seis",
+         "seven sieben sept siete", "eight acht huit ocho", "nine neun neuf nueve")
+    )
+    for word in words.split()
+}  # fmt: skip
+# Words of numbers that also mean other things, and those of pairs: under a label of a phone.
+_MORE = re.findall(
+    r"\w+",
+    "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty thirty forty fifty sixty seventy"
+    " eighty ninety dix onze douze treize quatorze quinze seize vingt vingts trente quarante cinquante soixante et une"
+    " due tre quattro cinque sei sette otto nove um uma dois duas três quatro sete oito meia nul een één twee drie vijf zes"
+    " zeven negen jeden dwa trzy cztery pięć sześć siedem osiem dziewięć ноль нуль один два три четыре пять шесть семь восемь"
+    " девять sıfır bir iki üç dört beş altı yedi sekiz dokuz noll ett två tre fyra fem sex sju åtta nio en to fire syv otte ni"
+    " seks",
+)
+_DOUBLE = "(?:[dD]ouble|[tT]riple)[ ]"
+
+
+def _by_letter(numbers: list[str]) -> str:
+    """Return a pattern of words, in which the first letter decides which of them are tried."""
+    longest_first = sorted(set(numbers), key=len, reverse=True)
+    return "|".join(
+        f"[{first}{first.upper()}](?i:{'|'.join(word[1:] for word in longest_first if word[0] == first)})"
+        for first in sorted({word[0] for word in numbers})
+    )
+
+
+def _first_of(numbers: list[str]) -> str:
+    """Return a pattern of the first letters of words, each at the beginning of a word."""
+    letters = {letter for word in numbers for letter in (word[0], word[0].upper())}
+    return rf"[{''.join(sorted(letters))}](?<![^\W\d_](?s:.))"
+
+
+@lru_cache(maxsize=1024)
+def _accept_digits(value: str) -> int:
+    """Count digits in words, unless they count up or down as a list does."""
+    said = [_DIGITS[word] for word in re.findall("[a-zöäüßéñ]+", value.lower()) if word in _DIGITS]
+    steps = {second - first for first, second in pairwise(said)}
+    return 0 if len(set(said)) < 3 or len(steps) == 1 or steps <= {1, -9} else len(value)
+
+
+_PLAIN = list(_DIGITS)
+_ALL = [*_PLAIN, *_MORE]
+_DIGIT = f"(?:{_DOUBLE})?(?:{_by_letter(_PLAIN)})"
+_NUMBER = f"(?:{_DOUBLE})?(?:{_by_letter(_ALL)})"
+_SPOKEN_HINT = f"(?:(?:double|triple)[ ])?(?:{'|'.join(sorted(_PLAIN, key=len, reverse=True))})"
+_WORDED_HINT = f"(?:(?:double|triple)[ ])?(?:{'|'.join(sorted(set(_ALL), key=len, reverse=True))})"
+
+SPOKEN: tuple[PatternDetector, ...] = (
+    PatternDetector(
+        name="phone_spoken",
+        type="PHONE",
+        category=Category.CONTACT,
+        priority=43,
+        pattern=LatePattern(rf"(?<![A-Za-z]){_DIGIT}(?:[ ,-]{{1,2}}{_DIGIT}){{6,18}}(?![A-Za-z])"),
+        shape_chars_max=LONG_CHARS_MAX,
+        first=_first_of([*_PLAIN, "double", "triple"]),
+        hint=rf"(?i:{_SPOKEN_HINT}[ ,\-]{{1,2}}{_SPOKEN_HINT}[ ,\-]{{1,2}}{_SPOKEN_HINT}[ ,\-]{{1,2}}{_SPOKEN_HINT}[ ,\-])",
+        accept=_accept_digits,
+    ),
+    PatternDetector(
+        name="phone_worded",
+        type="PHONE",
+        category=Category.CONTACT,
+        priority=42,
+        pattern=LatePattern(rf"(?<![^\W_]){_NUMBER}(?:[ ,.-]{{1,2}}{_NUMBER}){{5,20}}(?![^\W_])"),
+        shape_chars_max=384,
+        first=_first_of([*_ALL, "double", "triple"]),
+        hint=rf"{HINT_BEFORE_WORD}(?i:(?:{_WORDED_HINT}[ ,.\-]{{1,2}}){{5}}{_WORDED_HINT})",
+        need=Need.CONTEXT,
+        context=words(PHONE, r"(?:tele|cell|mobile ?|home ?|work ?)?phones?(?: ?(?:number|no))?", "mobile", "cell", "whatsapp"),
+    ),
+)
