@@ -102,6 +102,16 @@ def test_the_list_filters_by_a_line_and_names_a_word_it_does_not_know(page, stag
     expect(page.get_by_label("Filter calls")).to_have_value("status:refused stauts:x")
 
 
+def test_the_list_filters_by_tokens_and_cost(page, stage):
+    stage.call("MUSE", "message", message="hello")
+    stage.call("LEAF", "LEAF_SAY", {"number": 1})
+    _go(page, stage, "#/calls?q=tokens>1k cost>0.0001")
+    expect(page.get_by_text("tokens over 1k")).to_be_visible()
+    rows = page.get_by_role("listbox", name="Calls").get_by_role("option")
+    expect(rows.first).to_contain_text("MUSE")
+    expect(rows.filter(has_text="LEAF_SAY")).to_have_count(0)
+
+
 def test_a_new_call_waits_behind_a_count_and_a_tail_shows_it_at_once(page, stage):
     _go(page, stage, "#/calls")
     page.get_by_text(re.compile("shown")).wait_for()
@@ -186,6 +196,8 @@ def test_a_session_shows_tokens_reveals_one_and_is_erased(page, stage):
     dialog.get_by_label(re.compile("Type")).fill("s-erase")
     dialog.get_by_role("button", name="Erase", exact=True).click()
     expect(page.get_by_text("The session was erased")).to_be_visible()
+    _go(page, stage, "#/sessions/s-erase")
+    expect(page.get_by_role("alert")).to_contain_text("HTTP_RESOURCE_UNKNOWN")
     _go(page, stage, "#/audit?q=kind:noted")
     expect(page.get_by_role("listbox", name="Audit rows")).to_contain_text("personal data was revealed")
 

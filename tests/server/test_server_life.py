@@ -320,6 +320,8 @@ def test_what_a_call_cost_is_in_the_list_the_tree_and_the_metrics():
             reply = (await served.client.post("/v1/calls", json=body)).json()
             assert reply["usage"]["cost"] == {"amount": 4.0, "currency": "USD"}
             listed = (await served.client.get("/v1/calls")).json()["items"][0]
+            for asked, shown in (("min_tokens=1500000", 1), ("min_tokens=1500001", 0), ("min_cost=4", 1), ("min_cost=4.01", 0)):
+                assert len((await served.client.get(f"/v1/calls?roots=true&{asked}")).json()["items"]) == shown, asked
             tree = (await served.client.get(f"/v1/calls/{reply['request_id']}/tree")).json()["items"]
             assert [one["cost"]["amount"] for one in (listed, *tree)] == [4.0, 4.0, 4.0]
             told = (await served.client.get("/metrics")).text.splitlines()

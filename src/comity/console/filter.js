@@ -1,4 +1,4 @@
-// The filter language of every list: `status:refused agent:ANL >500ms since:1h text`. It becomes the query of the API.
+// The filter language of every list: `status:refused agent:ANL >500ms tokens>1k cost>0.01 since:1h text`. It becomes the query of the API.
 export const CALL_FIELDS = { status: 'status', agent: 'agent', cap: 'capability', capability: 'capability', user: 'user', session: 'session', code: 'code', since: 'since', until: 'until' };
 export const AUDIT_FIELDS = { kind: 'kind', agent: 'agent', user: 'user', root: 'root', call: 'request', since: 'since', until: 'until' };
 const UNITS = { s: 1_000, m: 60_000, min: 60_000, h: 3_600_000, d: 86_400_000 };
@@ -35,8 +35,13 @@ export function parseFilter(text, fields = CALL_FIELDS, at = Date.now()) {
   const free = [];
   for (const [word] of (text || '').matchAll(/[^\s"]*"[^"]*"|\S+/g)) {
     const took = /^>(\d+(?:\.\d+)?)(ms|s)$/.exec(word);
+    const more = /^(tokens|cost)>(\d+(?:\.\d+)?)(k?)$/.exec(word);
     const field = /^([a-z_]+):(.*)$/.exec(word);
-    if (took) {
+    if (more && fields === CALL_FIELDS) {
+      const least = Number(more[2]) * (more[3] ? 1000 : 1);
+      params[`min_${more[1]}`] = more[1] === 'tokens' ? Math.round(least) : least;
+      chips.push({ word, text: `${more[1]} over ${more[2]}${more[3]}` });
+    } else if (took) {
       params.min_ms = Math.round(Number(took[1]) * (took[2] === 's' ? 1000 : 1));
       chips.push({ word, text: `took over ${took[1]} ${took[2]}` });
     } else if (field && fields[field[1]]) {

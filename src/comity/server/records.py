@@ -23,7 +23,16 @@ PAUSES_MAX: Final = 500
 Limit = Annotated[int, Meta(ge=1, le=1_000)]
 
 
-class CallsQuery(Struct, frozen=True, rename={"user_id": "user", "session_id": "session", "duration_ms_min": "min_ms"}):
+NAMES: Final = {
+    "user_id": "user",
+    "session_id": "session",
+    "duration_ms_min": "min_ms",
+    "tokens_min": "min_tokens",
+    "cost_min": "min_cost",
+}
+
+
+class CallsQuery(Struct, frozen=True, rename=NAMES):
     """Which calls are wanted; several statuses are separated by commas, a code may end in `*`, times are epoch ms."""
 
     status: str | None = None
@@ -35,6 +44,8 @@ class CallsQuery(Struct, frozen=True, rename={"user_id": "user", "session_id": "
     since: int | None = None
     until: int | None = None
     duration_ms_min: float | None = None
+    tokens_min: int | None = None
+    cost_min: float | None = None
     q: str | None = None
     roots: bool = False
     limit: Limit = 100
@@ -133,6 +144,8 @@ def filter_of(ask: Ask, query: CallsQuery) -> CallFilter:
         since=query.since,
         until=query.until,
         duration_ms_min=query.duration_ms_min,
+        tokens_min=query.tokens_min,
+        cost_min=query.cost_min,
         text=query.q,
         roots_only=query.roots,
     )

@@ -52,6 +52,7 @@ class CallFilter(Struct, frozen=True, kw_only=True):
     until: int | None = None
     duration_ms_min: float | None = None
     tokens_min: int | None = None
+    cost_min: float | None = None  # in whichever currency its node has
     text: str | None = None  # in an id, a target or a capability
     roots_only: bool = True
 

@@ -262,6 +262,8 @@ class CallIndex:
             add("duration_ms >= ?", wanted.duration_ms_min)
         if wanted.tokens_min is not None:
             add("tokens >= ?", wanted.tokens_min)
+        if wanted.cost_min is not None:
+            add("json_extract(cost, '$.amount') >= ?", wanted.cost_min)
         if wanted.text:
             add("(instr(request_id, ?) OR instr(target, ?) OR instr(capability, ?))", *[wanted.text] * 3)
         return where, values
