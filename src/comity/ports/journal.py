@@ -19,7 +19,9 @@ class Journal(Protocol):
     """Where records go, in order, and where they are read back.
 
     `append` never waits. Records of one `append` become durable together or not at all. `then` is called in the event loop once
-    they and all before them are durable, or with the error that stopped the journal; after an error nothing is accepted.
+    they and all that they may build on are durable, or with the error that stopped the journal; after an error nothing is
+    accepted. They build on what was appended before them, unless all of it is about calls and sessions of other users. An
+    append without records waits for everything before it.
 
     An append on terms is checked against the store, also against what other nodes wrote, in the same step in which it is
     written. Where they do not hold nothing of it is written, `then` is called with `StaleLeaseError` or `CallChangedError`,

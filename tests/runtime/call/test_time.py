@@ -6,11 +6,13 @@ import ast
 import asyncio
 import subprocess
 import sys
+from itertools import pairwise
 
 import pytest
 
 from comity import Agent, Context, Limits, Node, Reply, Status
 from comity.core.call.limits import REPLY_BYTES_MAX
+from comity.runtime.call.call import EXPIRE_MOST
 from comity.runtime.call.unfinished import PARTS_KEPT_MAX
 
 
@@ -310,3 +312,21 @@ asyncio.run(main())
 """
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not [name for name in ast.literal_eval(ran.stdout) if name.startswith("pydantic")]
+
+
+async def test_calls_with_one_deadline_end_over_several_turns_of_the_loop(make_node):
+    agent = Agent("A", concurrency=100)
+
+    @agent.capability("WAIT")
+    async def wait(ctx: Context) -> None:
+        await asyncio.sleep(60)
+
+    async with make_node([agent]) as node:
+        asked = [asyncio.ensure_future(node.call("A", "WAIT", user_id="eve", timeout_ms=100)) for _ in range(5 * EXPIRE_MOST)]
+        await asyncio.sleep(0.09)
+        left = [5 * EXPIRE_MOST]
+        while node._path.calls:
+            await asyncio.sleep(0 if left[-1] < 5 * EXPIRE_MOST else 0.001)
+            left.append(len(node._path.calls))
+        assert max(before - after for before, after in pairwise(left)) == EXPIRE_MOST
+        assert {(await one).status for one in asked} == {Status.TIMEOUT}

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 
 from comity import Agent, Context
-from comity.runtime.call.turnstile import ENTER_MOST, ROUND_S, SHARED_NS
+from comity.runtime.call.turnstile import BUSY_S, ENTER_MOST, SHARED_NS, TURNS, Turnstile
+from comity.testing.contracts.records import request
 
 BURST = 3 * ENTER_MOST + 1
 
@@ -21,8 +23,8 @@ def waiting_agent() -> tuple[Agent, asyncio.Event]:
     return agent, go_on
 
 
-async def some_turns() -> None:
-    for _ in range(5):
+async def some_turns(turns: int = TURNS) -> None:
+    for _ in range(turns):
         await asyncio.sleep(0)
 
 
@@ -38,9 +40,11 @@ async def test_a_burst_enters_in_rounds_and_another_user_does_not_wait_for_it(ma
         last = asyncio.ensure_future(node.call("A", "WAIT", user_id="bob"))
         await some_turns()
         assert [call.request.user_id for call in node._path.calls.values()].count("bob") == 2
-        for entered in (2 * ENTER_MOST, 3 * ENTER_MOST, BURST):
-            await asyncio.sleep(ROUND_S * 1.01)
-            assert [call.request.user_id for call in node._path.calls.values()].count("eve") == entered
+        entered = []
+        while not entered or entered[-1] < BURST:
+            await some_turns()
+            entered.append([call.request.user_id for call in node._path.calls.values()].count("eve"))
+        assert max(after - before for before, after in pairwise(entered)) == 1
         go_on.set()
         assert {(await one).data for one in (first, last)} == {"bob"}
         assert {(await one).data for one in burst} == {"eve"}
@@ -94,8 +98,86 @@ async def test_a_call_that_is_given_up_in_the_line_leaves_no_record_and_takes_no
         await some_turns()
         for one in burst[ENTER_MOST : 2 * ENTER_MOST]:
             one.cancel()
-        await asyncio.sleep(ROUND_S * 1.01)
-        assert [call.request.user_id for call in node._path.calls.values()].count("eve") == 2 * ENTER_MOST
+        await some_turns(BURST * TURNS)
+        assert [call.request.user_id for call in node._path.calls.values()].count("eve") == BURST - ENTER_MOST
         go_on.set()
         await asyncio.gather(bob, *burst, return_exceptions=True)
         assert len({row.request_id for row in node.audit.rows()}) == BURST - ENTER_MOST + 1
+
+
+async def test_the_calls_that_an_agent_makes_for_a_user_are_counted_with_that_users_own(make_node):
+    agent, go_on = waiting_agent()
+    boss = Agent("BOSS", can_call=["A"])
+
+    @boss.capability("ASK")
+    async def ask(ctx: Context) -> int:
+        return len(await ctx.gather(*(ctx.call("A", "WAIT") for _ in range(BURST))))
+
+    async with make_node([agent, boss]) as node:
+        bob = asyncio.ensure_future(node.call("A", "WAIT", user_id="bob"))
+        await some_turns()
+        eve = asyncio.ensure_future(node.call("BOSS", "ASK", user_id="eve"))
+        await some_turns()
+        assert sum(call.parent is not None for call in node._path.calls.values()) == ENTER_MOST
+        go_on.set()
+        assert (await eve).data == BURST
+        await bob
+
+
+async def test_calls_whose_places_become_free_at_once_begin_one_by_one(make_node):
+    agent, begun = Agent("A", concurrency=4), []
+
+    @agent.capability("WAIT")
+    async def wait(ctx: Context) -> None:
+        await asyncio.sleep(60)
+
+    @agent.capability("NOTE")
+    async def note(ctx: Context) -> None:
+        begun.append(ctx.request.user_id)
+        await asyncio.sleep(60)
+
+    async with make_node([agent]) as node:
+        holding = [asyncio.ensure_future(node.call("A", "WAIT", user_id=f"u{one}")) for one in range(4)]
+        await some_turns()
+        asked = [asyncio.ensure_future(node.call("A", "NOTE", user_id=f"v{one}")) for one in range(4)]
+        await some_turns()
+        for one in holding:
+            one.cancel()
+        counts = []
+        while len(begun) < 4:
+            await asyncio.sleep(0)
+            counts.append(len(begun))
+        assert [after - before for before, after in pairwise([0, *counts]) if after > before] == [1] * 4
+        for one in asked:
+            one.cancel()
+
+
+def test_after_some_time_of_calls_from_a_line_it_rests_as_long_and_the_users_take_turns():
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, HurriedLoop)
+        turnstile, rests, call_later, entered = Turnstile(loop), [], loop.call_later, []
+        loop.call_later = lambda delay, *given: rests.append(delay) or call_later(0, *given)  # type: ignore[method-assign]
+
+        async def call(user_id: str) -> None:
+            turn = turnstile.enter(request("r", user_id=user_id))
+            if turn is not None:
+                await turn
+                entered.append(user_id)
+                loop.computed_s += 2 * BUSY_S
+
+        await asyncio.gather(*(call("eve") for _ in range(ENTER_MOST + 3)), *(call("mallory") for _ in range(ENTER_MOST + 2)))
+        assert entered == ["eve", "mallory", "eve", "mallory", "eve"]
+        assert [round(rest / BUSY_S) for rest in rests] == [2] * 4
+
+    with asyncio.Runner(loop_factory=HurriedLoop) as runner:
+        runner.run(main())
+
+
+class HurriedLoop(asyncio.SelectorEventLoop):
+    """A loop whose clock stands still until a test says that something was computed."""
+
+    computed_s = 0.0
+
+    def time(self) -> float:
+        return self.computed_s

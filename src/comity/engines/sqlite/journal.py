@@ -42,7 +42,7 @@ from comity.core.journal.records import (
 from comity.core.journal.retention import Retention, Sweep
 from comity.core.journal.terms import Terms
 from comity.engines.cipher import FRESH_NAMES, audit_key
-from comity.engines.sqlite import erasing, person, tables
+from comity.engines.sqlite import erasing, person, shares, tables
 from comity.engines.sqlite import file as store_file
 from comity.engines.sqlite import handoff_rows as handoff_tables
 from comity.engines.sqlite import liveness as presence
@@ -73,10 +73,10 @@ FLUSH_S: Final = 0.02
 # How often the write-ahead log is copied into the main file. A short log is overwritten in place, which syncs faster.
 CHECKPOINT_COMMITS: Final = 64
 # How long the event loop keeps the interpreter from the writer. A commit asks for it a dozen times, and all calls wait for it.
-SWITCH_S: Final = 0.0005
+SWITCH_S: Final = 0.0001
 
 _Documents = dict[tuple[Document, str], Saved]
-_Batch = tuple[list[Written], list[Then]]
+_Batch = tuple[list[shares.Group], list[Then]]
 
 
 class SqliteJournal:
@@ -99,8 +99,9 @@ class SqliteJournal:
         self._thread: threading.Thread | None = None
         self._batches: SimpleQueue[_Batch | None] = SimpleQueue()
         # The rest belongs to the event loop.
-        self._records: list[Written] = []
-        self._thens: list[Then] = []
+        self._groups: list[shares.Group] = []  # records that came together, and what is told once they are written
+        self._thens: list[Then] = []  # of these groups
+        self._sharing = shares.Sharing()
         self._gathered: _Documents = {}  # in the batch to come, and in the one being written: not to be found in the file yet
         self._in_writing: _Documents = {}
         self._open = 0  # calls that may settle any moment, as far as this journal saw them accepted
@@ -124,7 +125,7 @@ class SqliteJournal:
     @property
     def is_idle(self) -> bool:
         """Whether everything that was appended is written."""
-        return not self._records and not self._is_writing
+        return not self._groups and not self._is_writing
 
     @property
     def is_awaited(self) -> bool:
@@ -175,8 +176,8 @@ class SqliteJournal:
         """Write what is left, stop the writer, release the file."""
         if self._thread is None or self._reader is None or self._writer is None:
             return
-        if self._records or self._thens:
-            self._hand_over()
+        if self._groups:
+            self._hand_over(whole=True)
         self._batches.put(None)
         if self.failure is None:
             self.failure = _unavailable(f"the store {self.path} is closed")
@@ -201,11 +202,11 @@ class SqliteJournal:
                 then(self.failure)
             return
         if terms is None:
-            self._records += records
+            self._groups.append((records, then))
         else:
             conditional = Conditional(records, terms)  # type: ignore[arg-type]  # a step has terms of its own
-            self._records.append(conditional)
             then = None if then is None else conditional.tell(then)
+            self._groups.append(((conditional,), then))
         for record in records:
             kind = type(record)
             if kind is Accepted:
@@ -245,17 +246,23 @@ class SqliteJournal:
             self._timer.cancel()
         self._timer = self._loop.call_later(delay_s, self._hand_over)
 
-    def _hand_over(self) -> None:
+    def _hand_over(self, *, whole: bool = False) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        batch = self._records, self._thens
-        self._is_written_for = bool(self._thens)
+        groups, thens = self._groups, self._thens
         self._handed_at = self._loop.time()
-        self._records, self._thens = [], []
+        self._groups, self._thens = [], []
         self._in_writing, self._gathered = self._gathered, {}
+        if self._sharing.is_shared(groups, self._handed_at) and not whole:
+            groups, self._groups = shares.divide(groups)
+            if self._groups:
+                thens, self._thens = shares.thens_of(groups), shares.thens_of(self._groups)
+                for saved in shares.documents_of(self._groups):
+                    tables.keep_newest(self._gathered, saved)
+        self._is_written_for = bool(thens)
         self._is_writing = True
-        self._batches.put(batch)
+        self._batches.put((groups, thens))
 
     def _reported(self, thens: list[Then], error: UnavailableError | None, rung: set[str]) -> None:
         """Tell everybody who waited for a batch, in order; what came meanwhile is the next one."""
@@ -266,7 +273,7 @@ class SqliteJournal:
             log.error("nothing more is accepted: %s", error)
             self.failure = error
             thens += self._thens
-            self._records, self._thens, self._gathered = [], [], {}
+            self._groups, self._thens, self._gathered = [], [], {}
             self._loop.call_soon(self.handoffs.hear, None)  # wakes the waiters: they wait for a handoff in vain
         for then in thens:
             try:
@@ -279,7 +286,7 @@ class SqliteJournal:
             return
         if self._thens:
             self._loop.call_soon(self._go_on)  # not at once: who was just told may have the next call ready
-        elif self._records:
+        elif self._groups:
             self._arm(FLUSH_S)
 
     def _go_on(self) -> None:
@@ -292,9 +299,9 @@ class SqliteJournal:
         failure: UnavailableError | None = None
         checkpoints = Checkpoints(self.path)
         try:
-            for number, (records, thens) in enumerate(iter(self._batches.get, None), 1):
+            for number, (groups, thens) in enumerate(iter(self._batches.get, None), 1):
                 own: set[str] = set()  # what this node itself is to hear of
-                failure = failure or self._commit(connection, records, own)
+                failure = failure or self._commit(connection, [one for records, _ in groups for one in records], own)
                 self._post(self._reported, thens, failure, own)
                 if number % CHECKPOINT_COMMITS == 0 and failure is None:
                     checkpoints.start()

@@ -208,12 +208,9 @@ class CallPath(Replies):
             if latest.user_id:
                 self._shared_at = now_ns
             self._latest = request
-        # Asked first, as it says no while one user calls.
-        if self._shared_at and self.calls and now_ns - self._shared_at < SHARED_NS:
-            turn = self._turnstile.enter(request)
-            if turn is not None:
-                await turn
-                now_ns = self.clock.now_ns()
+        if self._shared_at and self.calls and self._is_shared(now_ns) and (turn := self._turnstile.enter(request)):
+            await turn
+            now_ns = self.clock.now_ns()
         try:
             if request_id is None:
                 opened = self.enter(arrival, None, now_ns, None, remote=remote)
@@ -238,6 +235,10 @@ class CallPath(Replies):
         assert reply is not None  # as `Call.delivered` says, which would be a call more on the way of every call
         return reply if not way.is_moved else await self.placement.go_on(opened.request)
 
+    def _is_shared(self, now_ns: int) -> bool:
+        """Return whether several users called a moment ago."""
+        return bool(self._shared_at) and now_ns - self._shared_at < SHARED_NS
+
     def call_child(self, parent: Call, draft: Draft) -> Coroutine[Any, Any, Reply]:
         """Call on behalf of a call under way; the reply is there when the coroutine ends."""
         # Numbered before it runs: parallel calls keep their ids when the tree is run again, whichever of them comes first then.
@@ -258,6 +259,8 @@ class CallPath(Replies):
         above = parent.request
         if (pause_ms := above.limits.pause_ms(number)) and not is_repeated:
             await parent.wait_in_line(pause_ms)
+        if self._is_shared(self.clock.now_ns()) and (turn := self._turnstile.enter(above)):
+            await turn
         if parent.state is not RUNNING:
             # A task that outlived its call has no budget, no deadline and no caller to answer to.
             error = Error.of("CALL_CANCELLED", f"the call {above.request_id} has ended")
@@ -478,6 +481,8 @@ class CallPath(Replies):
         try:
             if call.state is not RUNNING:  # it ended, or was put aside, before its code began
                 return
+            if call.began_ms and self._is_shared(self.clock.now_ns()) and (turn := self._turnstile.begin(call.request)):
+                await turn
             reply = await self._execution.run(call, self._context(self, call))
         except asyncio.CancelledError:
             # Settled already by the code that cancelled the call; if not, the agent cancelled itself.

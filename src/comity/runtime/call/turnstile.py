@@ -2,8 +2,8 @@
 
 A burst of one user would otherwise be one long turn of the loop and one large commit, for which the calls of all others wait.
 A user who is alone, or makes few calls at a time, never waits here: the call path asks only while calls are under way and
-another user called a moment ago. Nothing is known of a call before it enters: a call that is cancelled in the line leaves no
-record, and its time runs from the moment it was made.
+another user called a moment ago. Calls of users and calls that agents make for them are counted alike. Nothing is known of a
+call before it enters: a call that is cancelled in the line leaves no record, and its time runs from the moment it was made.
 """
 
 from __future__ import annotations
@@ -14,9 +14,12 @@ from typing import Final, TypeAlias
 
 from comity.core.envelope.envelope import Request
 
-# Calls of one user that enter in one turn of the loop, and in one round of the calls that wait, and how long a round takes.
-ENTER_MOST: Final = 8
-ROUND_S: Final = 0.003
+# Calls of one user that enter in one turn of the loop without waiting.
+ENTER_MOST: Final = 3
+# Calls that wait enter one by one, the users in turn. Each has some turns of the loop to begin in. When these calls have taken
+# so long, no more enter for as long again: bursts have half of the loop at most, whatever their calls cost.
+TURNS: Final = 4
+BUSY_S: Final = 0.001
 # How long after the calls of two users a node counts as shared.
 SHARED_NS: Final = 1_000_000_000
 
@@ -31,7 +34,7 @@ class Turnstile:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._entered: dict[User, int] = {}  # in this turn of the loop
-        self._lines: dict[User, deque[asyncio.Future[None]]] = {}
+        self._lines: dict[User, deque[asyncio.Future[None]]] = {}  # the user whose turn it is comes first
         self._is_due = False  # a round is to begin by itself
 
     def enter(self, request: Request) -> asyncio.Future[None] | None:
@@ -43,23 +46,50 @@ class Turnstile:
                 self._loop.call_soon(self._entered.clear)
             self._entered[user] = entered + 1
             return None
+        return self._line_up(user)
+
+    def begin(self, request: Request) -> asyncio.Future[None] | None:
+        """Let a call begin that has waited for a place at its agent, or return what it has to wait for.
+
+        Places become free many at a time: one call begins in a turn of the loop, whoever made it.
+        """
+        user = (request.tenant_id, request.user_id)
+        if self._entered or self._lines:
+            return self._line_up(user)
+        self._loop.call_soon(self._entered.clear)
+        self._entered[user] = 1
+        return None
+
+    def _line_up(self, user: User) -> asyncio.Future[None]:
         waiter: asyncio.Future[None] = self._loop.create_future()
         self._lines.setdefault(user, deque()).append(waiter)
         if not self._is_due:
             self._is_due = True
-            self._loop.call_later(ROUND_S, self._begin_round)
+            self._go_on(TURNS, self._loop.time())
         return waiter
 
-    def _begin_round(self) -> None:
-        for user, line in list(self._lines.items()):
-            count = 0
-            while line and count < ENTER_MOST:
-                waiter = line.popleft()
-                if not waiter.done():  # its caller has not given up
-                    waiter.set_result(None)
-                    count += 1
-            if not line:
-                del self._lines[user]
+    def _go_on(self, turns: int, since_s: float) -> None:
+        """Let the next call enter after some turns of the loop, and after a rest if there was none for long."""
+        if turns:
+            self._loop.call_soon(self._go_on, turns - 1, since_s)
+            return
+        busy_s = self._loop.time() - since_s
+        if busy_s < BUSY_S:
+            self._let_in(since_s)
+        else:
+            self._loop.call_later(busy_s, self._let_in, None)
+
+    def _let_in(self, since_s: float | None) -> None:
+        """Let a call enter; `since_s` is when the last rest ended, None if that is now."""
+        while self._lines:
+            user = next(iter(self._lines))
+            line = self._lines.pop(user)
+            waiter = line.popleft()
+            if line:
+                self._lines[user] = line  # behind the other users
+            if not waiter.done():  # its caller has not given up
+                waiter.set_result(None)
+                break
         self._is_due = bool(self._lines)
         if self._is_due:
-            self._loop.call_later(ROUND_S, self._begin_round)
+            self._go_on(TURNS, self._loop.time() if since_s is None else since_s)
