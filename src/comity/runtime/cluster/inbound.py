@@ -263,15 +263,19 @@ class Server:
     def _arrive(self, request: Request) -> Arrival:
         """Return the request with what this node knows of its target; limits only shrink."""
         address = self._path.registry.resolve(request.target)
-        if address is not None:
-            limits = request.limits.narrow(address.agent.limits)
-            capability = address.agent.capabilities.get(request.capability)
-            if capability is not None:
-                limits = limits.narrow(capability.limits)
-            deadline_at = min(request.deadline_at, self._peers.now_ms() + limits.timeout_ms_max)
-            if (address.text, limits, deadline_at) != (request.target, request.limits, request.deadline_at):
-                request = replace(request, target=address.text, limits=limits, deadline_at=deadline_at)
-        return self._asking.arrival(request)
+        if address is None:
+            return Arrival(request, bytes(request.body), None, None, (), "")
+        agent, limits = address.agent, request.limits
+        capability = agent.capabilities.get(request.capability)
+        if agent.limits is not None:
+            limits = limits.narrow(agent.limits)
+        if capability is not None and capability.limits is not None:
+            limits = limits.narrow(capability.limits)
+        latest_at = self._peers.now_ms() + limits.timeout_ms_max
+        if address.text != request.target or limits != request.limits or latest_at < request.deadline_at:
+            deadline_at = min(request.deadline_at, latest_at)
+            request = replace(request, target=address.text, limits=limits, deadline_at=deadline_at)
+        return Arrival(request, bytes(request.body), agent, capability, (), "")
 
     def _settled(self, request_id: str) -> Reply | None:
         stored = self._peers.journal.call(request_id)
