@@ -26,8 +26,9 @@ OPTIONS = {"--app": "my app:make", "--store": "w.db", "--user": "ada"}
 def test_a_command_in_a_hint_is_written_as_the_shell_can_run_it(tmp_path, monkeypatch, started, shown):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(sys, "argv", [started])
-    hint = "`comity agents --app comity.demo:agents` lists them.\ncomity show last"
-    assert runnable(hint, {}) == f"`{shown} agents --app comity.demo:agents` lists them.\n{shown} show last"
+    hint = "`comity agents --app comity.demo:agents` lists them. See `comity --help`.\ncomity show last"
+    whole = f"`{shown} agents --app comity.demo:agents` lists them. See `{shown} --help`.\n{shown} show last"
+    assert runnable(hint, {}) == whole
     (tmp_path / "comity").write_text("#!/bin/sh\n", encoding="utf-8")
     (tmp_path / "comity").chmod(0o755)
     assert program(started) == "comity"
@@ -37,6 +38,7 @@ def test_a_command_in_a_hint_is_written_as_the_shell_can_run_it(tmp_path, monkey
     ("hint", "whole"),
     [
         ("`comity calls` lists more.", "`comity calls --store w.db` lists more."),
+        ("See `comity --help`.", "See `comity --help`."),
         ("\ncomity show x", "\ncomity show x --store w.db"),
         ("  comity show x  # this tree", "  comity show x --store w.db  # this tree"),
         ("`comity agents A` shows it.", "`comity agents A --app 'my app:make'` shows it."),

@@ -35,7 +35,8 @@ def run(args: argparse.Namespace, out: Output) -> Exit:
                     reply = stored.reply
                     branch.degraded, branch.thought = reply.degraded, reply.thought
                     told = reply.warnings if reply.error is None else (reply.error.message,)
-                    branch.note = "; ".join(filter(None, (*told, branch.noted)))
+                    notes = [note for note in (*told, branch.noted) if note]
+                    branch.note = "; ".join([*(note.removesuffix(".") for note in notes[:-1]), *notes[-1:]])
     first = rows[0]
     if out.is_json:
         calls = [root.document() for root in tree.roots]

@@ -23,7 +23,7 @@ _NO_STORE: Final = ("agents", "completion", "convert", "guidance", "sim")
 _APP: Final = ("agents", "approvals deny", "approvals grant", "call", "doctor", "handoff")
 _USER: Final = ("call", "handoff")
 _COMMAND: Final = re.compile(
-    r"`comity (?P<quoted>[a-z][^`]*)`"  # in a sentence
+    r"`comity (?P<quoted>[a-z-][^`]*)`"  # in a sentence
     r"|^(?P<before>\s*)comity (?P<line>[a-z].*?)(?P<comment>\s+#.*)?$",  # or alone on a line
     re.MULTILINE,
 )
@@ -60,6 +60,8 @@ def ask_for(approval_id: str) -> str:
 
 def _uses(command: str, option: str) -> bool:
     name, verb = (*command.split(maxsplit=2), "", "")[:2]
+    if name.startswith("-"):
+        return False
     if option == "--store":
         return name not in _NO_STORE
     users = _APP if option == "--app" else _USER
