@@ -86,6 +86,8 @@ class Document(StrEnum):
     RUN_SIGNAL = "run_signal"  # to a run from another process, by its id and a number
     SCHEDULE = "schedule"  # of a workflow, by name
 
+    __hash__ = str.__hash__  # an enum's own is slow, and documents are found by kind and key
+
 
 DEFAULT_TENANT: Final = "default"
 _PART_SEPARATOR: Final = "\x1e"  # in no id, and no key of a session begins with another and this
