@@ -17,11 +17,12 @@ from comity.core.call.admission import Refused
 from comity.core.call.guardrail import unsaid
 from comity.core.call.machine import ADMITTED
 from comity.core.document.slices import Sliced
-from comity.core.envelope.envelope import Reply
+from comity.core.envelope.envelope import Reply, Request
 from comity.errors import UnavailableError
 
 if TYPE_CHECKING:
     from comity.runtime.call.call import Call
+    from comity.runtime.call.events import EventLog
     from comity.runtime.call.settle import Settlement
     from comity.runtime.call.slices import Slices
     from comity.runtime.session.privacy import Answers
@@ -30,33 +31,34 @@ if TYPE_CHECKING:
 class LongRequests:
     """The long requests of a node that are looked through."""
 
-    def __init__(self, settlement: Settlement, slices: Slices, answers: Answers | None) -> None:
+    def __init__(
+        self,
+        settlement: Settlement,
+        slices: Slices,
+        answers: Answers | None,
+        reserve: Callable[[Call], None],
+        accept: Callable[[Call, int, str], None],
+        refuse: Callable[[Request, Refused, EventLog | None], Reply],
+        now_ms: Callable[[], int],
+    ) -> None:
         self._settlement = settlement
         self._slices = slices
         self._answers = answers
+        self._reserve, self._accept, self._refuse, self._now_ms = reserve, accept, refuse, now_ms
 
-    def look_through(
-        self,
-        call: Call,
-        work: Sliced[str | Refused],
-        reserve: Callable[[Call], None],
-        accept: Callable[[str], None],
-        refuse: Callable[[Refused], Reply],
-    ) -> None:
-        """Run the work in slices, then `accept` the call with the note it returns, or deliver its refusal."""
+    def look_through(self, call: Call, work: Sliced[str | Refused]) -> None:
+        """Run the work in slices, then accept the call with the note it returns, or deliver its refusal."""
         request = call.request
         # Calls in progress are told apart by their objectives, which are short enough to be looked through at once.
         objective = request.objective if self._answers is None else self._answers.text(call, request.objective)
         call.request = replace(unsaid(request), objective=objective)
-        reserve(call)
+        self._reserve(call)
         self._settlement.deadlines.add(call)
         call.seat.coming += 1
-        looking = self._look(call, work, accept, refuse)
+        looking = self._look(call, work)
         call.arriving = asyncio.get_running_loop().create_task(looking, name=f"{request.request_id} arrives")
 
-    async def _look(
-        self, call: Call, work: Sliced[str | Refused], accept: Callable[[str], None], refuse: Callable[[Refused], Reply]
-    ) -> None:
+    async def _look(self, call: Call, work: Sliced[str | Refused]) -> None:
         try:
             outcome = await self._slices.run(work)
             outcome = self._settlement.stopped() or outcome
@@ -66,8 +68,8 @@ class LongRequests:
         call.arriving = None
         call.seat.coming -= 1
         if isinstance(outcome, str):
-            accept(outcome)
+            self._accept(call, self._now_ms(), outcome)
             return
-        reply = refuse(outcome)
+        reply = self._refuse(call.request, outcome, call.log)
         call.account.give_back(1, 0)  # what was refused costs nothing
         self._settlement.take_back(call, reply)

@@ -128,7 +128,9 @@ class CallPath(Replies):
         self._reader = Reader(env.registry, env.limits, env.ids, env.inheritance)
         self.steps = Steps(journal, clock, env.ids, env.recorder, holds_words=self.holds_words, answers=env.answers, seal=seal)
         self._execution = Execution(clock, env.ids, env.threads, env.run_in_process, env.answers, env.slices, observer)
-        self._long_requests = LongRequests(self.settlement, env.slices, env.answers)
+        self._long_requests = LongRequests(
+            self.settlement, env.slices, env.answers, self.reserve, self._accept, self.refuse, env.now_ms
+        )
         self._turnstile = Turnstile(env.loop)
         self._batches = Batches(env.loop, self._run)
         self._latest: Identity | Request = Identity("", "", "")  # whose call came last; at first no user's
@@ -354,8 +356,8 @@ class CallPath(Replies):
         now_ms = now_ns // 1_000_000
         watcher = log if parent is None else parent.log
         if self.is_closed or self._journal.failure is not None:  # what cannot be recorded must not be begun
-            is_closing = admission.Refused("NODE_CLOSED", "this node is closing")
-            return self.refuse(request, is_closing if self.is_closed else self.settlement.stopped() or is_closing, watcher)
+            stopped = None if self.is_closed else self.settlement.stopped()
+            return self.refuse(request, stopped or admission.Refused("NODE_CLOSED", "this node is closing"), watcher)
         # Read already; but what is not fresh may have entered before, and what goes to a lane has another capability.
         checked = arrival.checked if lane is None and way.is_fresh else None
         if checked is None:
@@ -415,13 +417,7 @@ class CallPath(Replies):
             self.reserve(call)
             self._accept(call, now_ms, note)
         else:
-            self._long_requests.look_through(
-                call,
-                note,
-                self.reserve,
-                lambda said: self._accept(call, self.now_ms(), said),
-                lambda refusal: self.refuse(call.request, refusal, call.log),
-            )
+            self._long_requests.look_through(call, note)
         if self.observer is not None:
             self.observer.entered(call)
         return call
