@@ -212,7 +212,7 @@ _CARD_WORDS = words(
     r"(?:credit|debit|payment|bank|charge)?\s?cards?(?:\s?(?:number|no|num|nr|pan|details))?",
     "pan",
     "cc",
-    "(?-i:CB)",
+    "(?-i:CB|MC)",
     r"cc\s?(?:number|num|no)",
     "visa",
     "mastercard",

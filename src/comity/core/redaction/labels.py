@@ -61,7 +61,7 @@ PLATE: Final = (
 )
 ACCOUNT: Final = (
     r"(?:bank[ -]?)?konto[- ]?(?:nummer|nr)\.?|kto\.? ?-?nr\.?|bankkonto|bankverbindung"
-    r"|(?:num[eé]ro |n[°o]\.? )?de compte|rib"
+    r"|(?:num[eé]ro |n[°o]\.? )?de compte|(?:compte|cuenta|conto|conta) n[°ºo]?|rib"
     r"|(?:número|n[º°o]\.?) de cuenta|cuenta (?:bancaria|corriente)|ccc|conto corrente|c/c"
     r"|numero di conto|conta(?: corrente| banc[aá]ria)|nib|bankrekening(?:nummer|nr)?"
     r"|rekening(?:nummer|nr)|bankgiro|plusgiro|tilinumero"

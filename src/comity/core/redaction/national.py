@@ -62,7 +62,7 @@ _PERSONAL: Final = {
     "sg": r"nric(?:/fin)?|fin no|fin",
     "ru.snils": r"снилс|snils",
     "ve.rif": r"c[eé]dula venezolana",
-    "za.idnr": r"id number|south african id|sa id|rsa id|id no za",
+    "za.idnr": r"id (?:number|no|nr)|south african id|sa id|rsa id",
     "lv": r"personas kods",
     "medicare": r"medicare(?: card| number| no)?",
     "health": (
@@ -78,8 +78,8 @@ _PERSONAL: Final = {
         r"|cni|national id(?:entity|entification)?(?: card)?|personal id(?:entification)?|identity card|id card"
         r"|citizen id|ausweis(?:nummer)?"
         r"|personalausweis(?:nummer)?|carta d[’']identit[aà]|identiteitskaart|dow[oó]d osobisty|паспорт"
-        r"|جواز|رقم الهوية|شناسنامه|کد ملی|身份证件|bvn|ghana card|sss (?:no|number)|umid|philhealth(?: no)?|philsys|cccd|cmnd"
-        r"|căn cước(?: công dân)?|taj(?: szám)?|nid|matricule|e-?id (?:card|no|number)|voter(?:s|'s)? card"
+        r"|جواز|رقم الهوية|شناسنامه|کد ملی|身份证件|bvn|nin|ghana card|sss (?:no|number)|umid|philhealth(?: no)?|philsys|cccd"
+        r"|cmnd|căn cước(?: công dân)?|taj(?: szám)?|nid|matricule|e-?id (?:card|no|number)|voter(?:s|'s)? card"
         r"|insured id|insurance id"
     ),
 }
@@ -258,7 +258,8 @@ _FORMS: Final = {
         "fi.hetu": "[0-9]{6}[A+]?[0-9]{3}[0-9A-Y]",
         "fr.nir": "[12][0-9]{12}(?:[0-9]{2})?", "gr.amka": "[0-3][0-9]{10}", "hr.oib": "[0-9]{11}", "il.idnr": "[0-9]{9}",
         "in_.aadhaar": "[2-9][0-9]{11}", "it.codicefiscale": "[A-Z]{6}[0-9]{2}[A-EHLMPRST][0-9]{2}[A-Z][0-9]{3}[A-Z]",
-        "jp.in_": "[0-9]{12}", "kr.rrn": "[0-9]{13}", "lt.asmens": "[3-6][0-9]{10}", "nl.bsn": "[0-9]{9}",
+        "jp.in_": "[0-9]{12}", "kr.rrn": "[0-9]{13}",
+        "mx.curp": "[A-Z]{4}[0-9]{6}[HMX][A-Z]{5}[A-Z0-9][0-9]", "lt.asmens": "[3-6][0-9]{10}", "nl.bsn": "[0-9]{9}",
         "no.fodselsnummer": "[0-9]{11}", "pl.pesel": "[0-9]{11}", "ro.cnp": "[1-9][0-9]{12}", "ru.inn": "[0-9]{12}",
         "ru.snils": "[0-9]{11}", "se.personnummer": "(?:[12][0-9])?[0-9]{2}[01][0-9][0-3][0-9][0-9]{4}",
         "sg": "[STFGM][0-9]{7}[A-Z]",

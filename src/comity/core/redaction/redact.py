@@ -34,11 +34,12 @@ _SLICE_ITEMS = 128  # values replaced, or parts of a document walked, in a slice
 _PARTS_IN_SLICE = 16
 _LONG_CHARS = 256  # a text of a document that is a part of its own
 _TEXTS_KEPT = 4096  # of a document, whose judgement is kept in case they come again
-# `{"name": "phone", "value": …}` and `["phone", …]` name a value as `{"phone": …}` does; the name comes first.
+# `{"name": "phone", "value": …}` and `["phone", …]` name a value as `{"phone": …}` does.
 _NAMING = frozenset(
     {"name", "key", "label", "field", "type", "kind", "attribute", "property", "question", "id", "title", "param", "column"}
 )
 _NAMED = frozenset({"value", "val", "text", "content", "answer", "data"})
+_NUMBERED = frozenset({"number", "no", "nr"})  # `{"type": "PESEL", "number": …}`, but `{"account": {"number": …}}`
 _HEADS = frozenset({"columns", "cols", "header", "headers", "heads", "fields", "keys", "names"})
 _ROWS = frozenset({"rows", "data", "values", "records", "items", "table"})
 _HEAD = re.compile(r"[^\W\d_][^\d\n\0]{0,36}")
@@ -323,6 +324,14 @@ def _heads(row: Any) -> tuple[str, ...]:
     return tuple(plain_words(head) for head in row)
 
 
+def _name_in(value: dict[Any, Any]) -> str:
+    """Return the words of the first item of an object that names another; nothing if there is none to be named."""
+    if not any(key in value for key in (*_NAMED, *_NUMBERED)):
+        return ""
+    names = (item for key, item in value.items() if key in _NAMING and isinstance(item, str) and len(item) <= _NAME_CHARS_MAX)
+    return plain_words(_TOKEN_OR_MASK.sub(WALL, next(names, "")))
+
+
 class _Walk:
     """One pass over a nested value."""
 
@@ -404,7 +413,7 @@ class _Walk:
         numbers: dict[str, int] = {}
         parts = yield from birth_parts(value, keys)
         heads = next((_heads(value[key]) for key in value if key in _HEADS), ())
-        name = ""
+        name = _name_in(value)
         for key, item in value.items():
             if self._is_slice_done():
                 yield
@@ -425,7 +434,7 @@ class _Walk:
             place = f"{path}.{hidden}" if path else hidden
             if key in _NAMING and isinstance(item, str) and len(item) <= _NAME_CHARS_MAX:
                 name = plain_words(_TOKEN_OR_MASK.sub(WALL, item))
-            if key not in _NAMED:
+            if key not in _NAMED and not (name and key in _NUMBERED):
                 named = (*keys, words)[-_KEYS_KEPT:]
             else:  # it says nothing: the name beside it counts, or the keys above
                 named = (*keys, name)[-_KEYS_KEPT:] if name else keys or (words,)

@@ -17,10 +17,10 @@ from msgspec import Struct
 from comity.core.document.slices import Sliced, whole
 from comity.core.redaction.candidates import Candidates, NamersOf, Span
 from comity.core.redaction.columns import cells_of
-from comity.core.redaction.detector import Before, Detector, PatternDetector
+from comity.core.redaction.detector import Before, Detector, Need, PatternDetector
 from comity.core.redaction.labelled import LabelledDetector
 from comity.core.redaction.normal import ODD_HINT, Copy, is_odd
-from comity.core.redaction.shapes import CONTEXT_CHARS, HINT_GAP, SKELETON_CHARS, WALL, compile_test
+from comity.core.redaction.shapes import CONTEXT_CHARS, HINT_GAP, SKELETON_CHARS, WALL, compile_test, foreign_label_start
 from comity.core.redaction.table import DETECTORS
 
 _AFTER_CHARS = 24
@@ -179,10 +179,11 @@ class Scanner:
             return (yield from self._search(text, walls, start, left, memory))
         found: list[Span] = []
         for number in range(_TABLE_ROUNDS_MAX):
-            more = yield from self._in_columns(text, sorted((*walls, *cells, *found), key=_start_of), start)
+            more, things = yield from self._in_columns(text, sorted((*walls, *cells, *found), key=_start_of), start)
             cells += more
             if more or number == 0:
                 found = yield from self._search(text, sorted((*walls, *cells), key=_start_of), start, left, memory)
+                found = _without(things, found)
             if not cells or not more:
                 break
         return sorted((*found, *cells), key=_start_of)
@@ -199,21 +200,25 @@ class Scanner:
         yield from search.between(begin, len(text), _ROUNDS_MAX)
         return search.found
 
-    def _in_columns(self, text: str, hidden: Sequence[Wall | Span], start: int) -> Sliced[list[Span]]:
-        """Return the values in the named columns of the tables of a text that are not hidden yet."""
+    def _in_columns(self, text: str, hidden: Sequence[Wall | Span], start: int) -> Sliced[tuple[list[Span], list[Wall]]]:
+        """Return the values in the named columns of the tables of a text that are not hidden yet, and the cells of things."""
         namers: dict[str, list[PatternDetector | LabelledDetector]] = {}
 
         def is_named(head: str) -> bool:
             if head not in namers:
                 namers[head] = [one for one in self._columned if one.names_column(head)]
-            return bool(namers[head])
+            return bool(namers[head]) or foreign_label_start(head) >= 0
 
         found: list[Span] = []
+        things: list[Wall] = []
         at = 0
         for number, cell in enumerate(cells_of(text, is_named, start), 1):
             if number % _SLICE_ITEMS == 0:
                 yield
             if cell is None or cell.end - cell.start < _VALUE_CHARS_MIN:
+                continue
+            if not namers[cell.head]:
+                things.append(Wall(cell.start, cell.end))
                 continue
             while at < len(hidden) and hidden[at].end <= cell.start:
                 at += 1
@@ -223,7 +228,7 @@ class Scanner:
                 if place := detector.value_in(text[cell.start : cell.end], cell.head):
                     found.append(Span(cell.start + place[0], cell.start + place[1], detector))
                     break
-        return found
+        return found, things
 
 
 class Memory:
@@ -365,6 +370,20 @@ class _Search:
         """Return the words before `end` that may name a value there: a list of values counts as one."""
         words = self.text[max(self.begin, end - CONTEXT_CHARS) : end]
         return words if len(words) == CONTEXT_CHARS else (self.skeleton + words)[-CONTEXT_CHARS:]
+
+
+def _without(things: Sequence[Wall], found: list[Span]) -> list[Span]:
+    """Return the values that are not the number of a thing, which the head of its column says: "sku" over 100-22-4512."""
+    kept: list[Span] = []
+    at = 0
+    for span in found:
+        while at < len(things) and things[at].end <= span.start:
+            at += 1
+        detector = span.detector
+        needs_no_label = isinstance(detector, PatternDetector) and detector.need is Need.NO_FOREIGN_LABEL
+        if not (needs_no_label and at < len(things) and things[at].start <= span.start):
+            kept.append(span)
+    return kept
 
 
 def _hints_apart(detectors: Iterable[Detector]) -> tuple[str, str]:

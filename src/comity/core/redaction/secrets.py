@@ -29,14 +29,16 @@ _KEY = (
     r"|hf_[A-Za-z0-9]{30,40}|dop_v1_[0-9a-f]{64}|shpat_[0-9a-f]{32}|sq0[a-z]{3}-[A-Za-z0-9_-]{22,64}"
     r"|key-[0-9a-f]{32}|r8_[A-Za-z0-9]{30,40}"
     r"|[0-9]{8,10}:AA[A-Za-z0-9_-]{30,36}|hv[sb]\.[A-Za-z0-9_-]{24,120}|EAA[A-Za-z0-9]{30,128}"
-    r"|lin_api_[A-Za-z0-9]{32,48}|gsk_[A-Za-z0-9]{32,64}"
+    r"|lin_api_[A-Za-z0-9]{32,48}|gsk_[A-Za-z0-9]{32,64}|GOCSPX-[A-Za-z0-9_-]{20,40}|xapp-[0-9]-[A-Za-z0-9-]{20,120}"
+    r"|dckr_pat_[A-Za-z0-9_-]{20,40}|nvapi-[A-Za-z0-9_-]{40,80}|pplx-[A-Za-z0-9]{32,64}|AGE-SECRET-KEY-1[A-Z0-9]{50,60}"
+    r"|figd_[A-Za-z0-9_-]{30,60}|sntrys_[A-Za-z0-9_=+/-]{30,120}|dapi[0-9a-f]{32}|ATATT3[A-Za-z0-9_=-]{20,120}"
 )
 _KEY_HINT = (
     r"sk-[A-Za-z0-9]|[sprw]k_(?:live|test)_|whsec_|gh[pousr]_[A-Za-z0-9]|github_pat_|glpat-|xox[abeoprs]-"
     r"|(?:AKIA|ASIA|AROA|AIDA)[A-Z0-9]{16}|AIza"
     r"|ya29\.|SG\.[A-Za-z0-9]|(?:AC|SK)[0-9a-f]{32}|npm_|pypi-|hf_|dop_v1_|shpat_|sq0|key-[0-9a-f]{32}|r8_"
     r"|:AA[A-Za-z0-9]|hv[sb]\.|EAA[A-Za-z0-9]{30}"
-    r"|lin_api_|gsk_"
+    r"|lin_api_|gsk_|GOCSPX-|xapp-[0-9]|dckr_pat_|nvapi-|pplx-|AGE-SECRET-KEY-1|figd_|sntrys_|dapi[0-9a-f]{32}|ATATT3"
 )
 _LABELS = in_hint(SIGN_IN)
 _BORDER = r"(?:(?<![^\W_])|(?<=[a-z])(?=(?-i:[A-Z][a-z]))|(?<=PG)|(?<=DB))"  # a word's, or a hump's inside of a key

@@ -165,6 +165,8 @@ _COUNTED_NOUNS = (
     "|watts|kwh|mwh|volts|tons|tonnes|liters|litres|households|homes"
     "|packets|hops|px|pixels?|ways|leads|applications|followers|residents|births|births|deaths|cases|jobs|tickets|tests|errors|devices"
     "|phones|mobiles|handsets|sims|numbers|ppm|ppb|dpi"
+    "|SIM|Anrufe|Geräte|Karten|Kunden|Nutzer|Stück|Stk|Minuten|appels|abonnés|clients|unités|llamadas|clientes|unidades"
+    "|chiamate|utenti|pezzi|chamadas|gesprekken|klanten|stuks|połączeń|klientów|sztuk|samtal|звонков|абонентов|штук|шт"
     "|addresses|codes|zips|stores|vehicles|cars|projects?|releases?|builds?|versions?|shuffles|draws"
 )
 COUNTED: Final = re.compile(
