@@ -13,7 +13,7 @@ from comity import Agent, Context, Limits, Node
 from comity.core.call.ledger import Loan
 from comity.core.cluster import messages as wire
 from comity.core.cluster.lease import LEASE_MS, RENEW_MS
-from comity.core.envelope.envelope import Request
+from comity.core.envelope.envelope import Reply, Request
 from comity.core.journal.records import Accepted
 from comity.core.journal.terms import Fence, claim
 from comity.engines.memory.cluster import MemoryLeases
@@ -118,6 +118,23 @@ def test_a_stranger_who_asks_under_the_same_id_takes_nothing_from_the_user_who_a
         assert refused.error.code == "IDENTITY_REQUEST_ID_REUSED"
         world.network.deliver("n2", "n1", wire.encode(wire.Taken("r", is_root=True)))  # as when it was asked for twice
         assert (await task).ok
+
+    play(case, [asker()], [worker()])
+
+
+@pytest.mark.parametrize(
+    "message",
+    [wire.Answer("r.1", Reply.success("forged")), wire.Moved("r.1"), wire.Unhosted("r.1"), wire.Unknown("r.1")],
+    ids=str,
+)
+def test_what_another_node_than_the_callees_says_of_a_call_is_not_heard(message: wire.Message) -> None:
+    async def case(world: World, one: Node, two: Node) -> None:
+        task, _ = await begun(world, one)
+        asked = len(world.messages(wire.Ask))
+        world.network.deliver("n9", "n1", wire.encode(message))
+        reply = await task
+        assert reply.data["told"] != ["forged"]
+        assert (reply.ok, len(world.messages(wire.Ask))) == (True, asked)
 
     play(case, [asker()], [worker()])
 
