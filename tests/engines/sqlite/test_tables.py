@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from comity.core.journal.records import Document, Saved, part_key
-from comity.engines.sqlite.audit_rows import check_cut, cut, verify_chain
+from comity.engines.sqlite.audit_rows import check_cut, cut, root_of, verify_chain
 from comity.engines.sqlite.connecting import connect
 from comity.engines.sqlite.erasing import erase_session
 from comity.engines.sqlite.file import make_file
@@ -87,6 +87,15 @@ def test_the_calls_of_a_session_are_those_of_its_tenant_and_name(store):
         records = [accepted("mine"), accepted("far", tenant_id="other"), settled("says s-1", '"s-1"', session_id="s-2")]
         write_batch(connection, records, "node")
         assert [call.request_id for call in calls_of_session(connection, "default", "s-1")] == ["mine"]
+
+
+def test_the_root_of_a_call_is_found_in_the_audit_by_the_call_alone(store):
+    with contextlib.closing(connect(store)) as connection:
+        prepare(connection)
+        asked = [accepted("r"), accepted("r.1", parent_id="r"), accepted("r.1#2", parent_id="r.1"), accepted("of.user")]
+        write_batch(connection, asked, "node")
+        found = [root_of(connection, one) for one in ("r", "r.1", "r.1#2", "of.user", "r.2", "of", "s")]
+    assert found == ["r", "r", "r", "of.user", None, None, None]
 
 
 def test_an_erasure_says_when_a_reader_still_keeps_what_was_erased(store):

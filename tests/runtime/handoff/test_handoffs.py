@@ -127,6 +127,17 @@ async def test_a_deadline_that_passes_is_written_down_by_whoever_asks(make_node)
         assert (await manager.get_handoff_status(made)).result is None
 
 
+async def test_a_receiver_whose_question_outlives_its_handoff_is_told_so(make_node):
+    async with make_node() as node:
+        manager, receiver = pair(node)
+        made = await manager.create_handoff("o11y", "investigate", timeout_ms=5_000)
+        await receiver.take()
+        asking = asyncio.create_task(code_of(receiver.request_input(made, "Which?")))
+        await asyncio.sleep(1)
+        await manager.cancel(made)
+        assert await asyncio.wait_for(asking, 1) == "HANDOFF_LEASE_LOST"
+
+
 async def test_who_waits_no_longer_gets_what_there_is_and_the_work_goes_on(make_node):
     async with make_node() as node:
         manager, receiver = pair(node)

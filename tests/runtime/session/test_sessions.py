@@ -141,6 +141,18 @@ async def test_an_expired_session_is_refused_until_somebody_resumes_it(make_node
     assert back.data["facts"] == {"a": "b"}
 
 
+@pytest.mark.parametrize(("less_ms", "code"), [(1, None), (0, "SESSION_EXPIRED")])
+async def test_a_session_expires_in_the_very_millisecond_a_day_after_its_last_use(make_node, less_ms, code):
+    asked = {"inputs": {"keys": []}, "user_id": "ann", "session_id": "s"}
+    async with make_node([notes]) as node:
+        await node.call("notes", "LEARN", {"key": "a", "value": "b"}, user_id="ann", session_id="s")
+        path = node._path
+        left_ms = path.sessions.find("default", "s").used_at + EXPIRED_MS - less_ms - path.clock.now_ns() / 1_000_000
+        await asyncio.sleep((left_ms + 0.5) / 1000)  # within the millisecond
+        reply = await node.call("notes", "KNOWN", **asked)
+    assert (reply.error and reply.error.code) == code
+
+
 class SetClock:
     """Shows the hour it is set to."""
 
