@@ -52,7 +52,7 @@ quick: $(READY) ## core, dialects and runtime alone, without property tests and 
 		--ignore-glob="*_kill.py" --ignore-glob="*_workers.py" tests/core tests/dialects tests/runtime
 
 EXAMPLES ?= 1000
-fuzz: $(READY) ## try EXAMPLES inputs at every property, where the suite tries 20
+fuzz: $(READY) ## try EXAMPLES inputs at every property, where the suite tries 12
 	COMITY_EXAMPLES=$(EXAMPLES) $(RUN) -m pytest --timeout 0 -n 2 --dist worksteal -m hypothesis
 
 check: $(READY) ## formatting, lint, types of the code, its calls and the examples, layer rule, doc tests

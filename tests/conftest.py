@@ -23,7 +23,7 @@ from comity.testing import VirtualClock, run_virtual
 # so that a change is judged by what it changed; `make fuzz` tries many more, and others each time.
 settings.register_profile(
     "suite",
-    max_examples=int(os.environ.get("COMITY_EXAMPLES", "20")),
+    max_examples=int(os.environ.get("COMITY_EXAMPLES", "12")),
     derandomize="COMITY_EXAMPLES" not in os.environ,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
