@@ -254,7 +254,8 @@ class SqliteJournal:
         self._handed_at = self._loop.time()
         self._groups, self._thens = [], []
         self._in_writing, self._gathered = self._gathered, {}
-        if self._sharing.is_shared(groups, self._handed_at) and not whole:
+        # Where processes share the store, nearly every record is on terms, and a batch that has terms is written whole.
+        if self.members.is_alone and self._sharing.is_shared(groups, self._handed_at) and not whole:
             groups, self._groups = shares.divide(groups)
             if self._groups:
                 thens, self._thens = shares.thens_of(groups), shares.thens_of(self._groups)
