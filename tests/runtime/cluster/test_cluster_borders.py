@@ -10,6 +10,7 @@ from cluster_world import World, play
 from msgspec.structs import replace
 
 from comity import Agent, Context, Limits, Node
+from comity.core.agent.tool import Risk, Tool
 from comity.core.call.ledger import Loan
 from comity.core.cluster import messages as wire
 from comity.core.cluster.lease import LEASE_MS, RENEW_MS
@@ -147,6 +148,29 @@ def test_a_call_waits_for_no_question_that_the_store_does_not_know() -> None:
         assert "paused" not in world.kinds("r")
 
     play(case, [asker()], [worker()])
+
+
+def test_a_question_whose_message_was_lost_is_told_again_and_is_no_reply() -> None:
+    back, lost = Agent("BACK", tools_allowed=["pay"]), []
+
+    @back.capability("DO")
+    async def do(ctx: Context) -> str:
+        return await ctx.use_tool("pay")
+
+    def lose_first(sender: str, receiver: str, message: wire.Message) -> tuple[float, ...]:
+        if isinstance(message, wire.Paused) and not lost:
+            lost.append(message)
+            return ()
+        return (0.001,)
+
+    async def case(world: World, one: Node, two: Node) -> None:
+        world.network.fault = lose_first
+        asked = await one.call("FRONT", "ASK", user_id="u", request_id="r", timeout_ms=20_000)
+        (question,) = one.approvals(by="boss")
+        assert (len(lost), asked.status) == (1, "needs_input")
+        assert (await one.decide(question.id, granted=True, by="boss")).data["told"] == ["paid"]
+
+    play(case, [asker()], [back], tools=[Tool(name="pay", function=lambda: "paid", risk=Risk.HIGH)])
 
 
 # --- former holders ---
