@@ -11,14 +11,14 @@ from msgspec.structs import replace
 from outside_agents import agent_token, bearer, document, node
 from threaded import served_in_thread
 
-from comity.core.access import Role
-from comity.core.access.claims import encode
+from comity.core.access import Principal, Role
+from comity.core.access.claims import Kind, encode
 from comity.engines.keys import KeyRing, Tokens
 from comity.engines.keys.ring import LOOK_MS
 from comity.errors import RefusedError
 from comity.server.app import SENDER_S, Door
 from comity.server.dialect_doors import routes
-from comity.server.refusals import ROWS_BURST, Refusals
+from comity.server.refusals import DOOR, ROWS_BURST, UNKNOWN_USER, Refusals
 from comity.server.web import Heads
 
 NPV = document("kdap", "request_npv")
@@ -220,6 +220,27 @@ async def test_a_flood_of_refusals_is_told_in_few_rows(make_node):
             refusals.note(scope, RefusedError("no", code="IDENTITY_FORGED"), now_ms)
         assert len(node.audit.rows()) == ROWS_BURST + 1
         assert node.audit.verify().ok
+
+
+async def test_a_refusal_is_written_under_the_name_that_is_known(make_node):
+    known, claimed = {"user_id": "ann", "tenant_id": "acme"}, {"user_id": "bob", "tenant_id": "evil"}
+    scope = {"method": "GET", "comity.route": "/v1/me", "comity.heads": Heads(authorization=b"Bearer x")}
+    signed_in = scope | {"comity.principal": Principal(Kind.USER, "ann", **known)}
+    quiet = scope | {"comity.heads": Heads(authorization=b"")}
+    async with make_node() as node:
+        refusals = Refusals(node)
+        refusals.note(signed_in, RefusedError("no", code="RIGHTS_MISSING", **claimed), 0)
+        refusals.note(scope, RefusedError("no", code="IDENTITY_EXPIRED", **claimed), 0)
+        refusals.note(scope, RefusedError("no", code="IDENTITY_FORGED"), 0)
+        refusals.note(quiet, RefusedError("no", code="IDENTITY_REQUIRED"), 0)  # nothing was claimed
+        refusals.note(scope, RefusedError("no", code="IDENTITY_REQUIRED", is_audited=True), 0)
+        refusals.note(scope, RefusedError("no", code="AGENT_BUSY"), 0)
+        rows = [(row.user_id, row.tenant_id, row.error_code, row.target, row.capability) for row in node.audit.rows()]
+    assert rows == [
+        ("ann", "acme", "RIGHTS_MISSING", DOOR, "GET:/v1/me"),
+        ("bob", "evil", "IDENTITY_EXPIRED", DOOR, "GET:/v1/me"),
+        (UNKNOWN_USER, "default", "IDENTITY_FORGED", DOOR, "GET:/v1/me"),
+    ]
 
 
 def test_limits_in_a_token_bound_the_call(served):

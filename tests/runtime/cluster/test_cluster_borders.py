@@ -21,7 +21,9 @@ from comity.engines.memory.cluster import MemoryLeases
 from comity.engines.memory.journal import MemoryJournal
 from comity.runtime.cluster.cluster import OVERDUE_MS
 from comity.runtime.cluster.leases import Holds
+from comity.runtime.cluster.outbound import _unbegun
 from comity.testing import VirtualClock
+from comity.testing.contracts.records import request, settled
 
 
 def asker() -> Agent:
@@ -312,3 +314,12 @@ def test_an_agent_of_another_node_that_is_called_by_its_alias_is_the_same_agent(
         assert [(reply.data, reply.source) for reply in replies] == [(1, "BACK"), (2, "BACK"), (3, "BACK")]
 
     play(case, [asker()], [back])
+
+
+def test_a_call_that_ended_on_its_way_is_recorded_as_taken_before_its_deadline() -> None:
+    asked = request("r.1", parent_id="r")
+    for late_ms in (-5, 0, 9):
+        end = replace(settled("r.1", parent_id="r"), at_ms=asked.deadline_at + late_ms)
+        taken, ended = _unbegun(end, "n1")
+        assert isinstance(taken, Accepted)
+        assert (taken.at_ms - asked.deadline_at, taken.node_id, ended) == (min(late_ms, -1), "n1", end)
