@@ -199,7 +199,7 @@ def _accept_user_name(value: str) -> int:
 
 def _accept_user_name_weak(value: str) -> int:
     """Count a name that no word is: letters, and a digit or a sign among them."""
-    if not re.search("[0-9_.]", value) or re.search(r"^[vV]?[0-9]+[a-z]{0,2}$|\.[a-z]{2,4}$|^[A-Z]{1,5}[-_]?[0-9]+$", value):
+    if not re.search("[0-9_.#]", value) or re.search(r"^[vV]?[0-9]+[a-z]{0,2}$|\.[a-z]{2,4}$|^[A-Z]{1,5}[-_]?[0-9]+$", value):
         return 0
     return _accept_user_name(value)
 
@@ -454,7 +454,7 @@ CONTACT: tuple[PatternDetector, ...] = (
         shape_chars_max=LONG_CHARS_MAX,
         first=_FIRST_WEAK,
         hint=rf"(?i:{_LABELS}|{_WEAK_LABELS}|{_NETWORKS})(?:[^A-Za-z0-9]|</?[a-z]{{1,10}}>|\\[nt]){{1,24}}"
-        r"(?:[^\s@0-9]{2,9}[ :]){0,2}@?[A-Za-z][A-Za-z0-9\-]{0,30}(?:[0-9_]|\.[A-Za-z0-9])",
+        r"(?:[^\s@0-9]{2,9}[ :]){0,2}@?[A-Za-z][A-Za-z0-9\-]{0,30}(?:[0-9_#]|\.[A-Za-z0-9])",
         accept=_accept_user_name_weak,
     ),
     PatternDetector(

@@ -362,7 +362,7 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
             rf"{BEFORE}(?:[0-9]{{9}}|[0-9]{{5}}{DASH}[0-9]{{3}}|[0-9]{{2}}{DASH}[0-9]{{2}}{DASH}[0-9]{{2}}|[0-9]{{6}})"
             rf"{AFTER_DIGIT}"
         ),
-        hint=rf"(?:(?i:routing|transit|sort[ _\-]?code)|{HINT_BEFORE_LETTER}(?i:aba|rtn)){HINT_GAP}"
+        hint=rf"(?:(?i:routing|transit|sort[ _\-]?code|s\\?/c)|{HINT_BEFORE_LETTER}(?i:aba|rtn)){HINT_GAP}"
         rf"[0-9]{{2}}(?:[0-9]|{DASH})[0-9]{{2}}",
         accept=_accept_routing,
         need=Need.CONTEXT,
@@ -374,6 +374,7 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
             r"aba\s?rtn",
             r"(?:branch\s?)?transit(?:\s?(?:number|no))?",
             r"sort\s?codes?",
+            "s/c",
         ),
         reach=24,
         not_after=NOT_AFTER_DIGIT,
@@ -411,7 +412,7 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
         priority=50,
         pattern=LatePattern(
             rf"{BEFORE}[0-9]{{8,17}}{AFTER_DIGIT}(?=[ ]?(?:[.,;:!?)\n\"']|$|(?:and|or|at|with|for|to|from|in|is|of|by|under"
-            r"|routing|aba|sort|bsb|iban|bic|swift|blz|ifsc|held|bank)\b))"
+            r"|routing|aba|sort|bsb|iban|bic|swift|blz|ifsc|held|bank|bei|der|chez|auprès|presso|en|del|van|na)\b))"
         ),
         hint=rf"(?i:acc(?:oun)?t|acc[^a-z]|konto|compte|cuenta|conto|conta){HINT_GAP}[0-9]{{8}}",
         need=Need.CONTEXT,

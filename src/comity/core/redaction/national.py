@@ -268,13 +268,16 @@ _FORMS: Final = {
 }  # fmt: skip
 
 
+_OF_A_YEAR = re.compile("[0-9]{1,6}/(?:19|20)[0-9]{2}")  # the number of a file or a case
+
+
 def _rule(module: str, label: str) -> Rule:
     own, form = _OWN.get(module), _FORMS.get(module)
 
     @lru_cache(maxsize=1024)
     def has_check_digit(value: str) -> bool:
         compact = _compact(value)
-        if len(digits_of(compact)) < 4:
+        if len(digits_of(compact)) < 4 or _OF_A_YEAR.fullmatch(value):
             return False
         return own(compact) if own is not None else _is_standard(module, value) or _is_standard(module, compact)
 

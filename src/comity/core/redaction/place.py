@@ -117,7 +117,7 @@ _STATES_NOT_WORDS = (
 )
 
 _POSTAL_WORDS = (
-    r"post(?:al)?\s?codes?|zip\s?codes?|zip[\s:=#\"']{1,3}(?:is\s)?$|postal|plz|postleitzahl|code\s?postal"
+    r"post(?:al)?\s?codes?|zip\s?codes?|zip[\s:=#\"']{1,3}(?:is\s)?$|postal|plz(?:\s?/\s?ort)?|postleitzahl|code\s?postal"
     r"|c[oó]digo\s?postal|(?-i:CAP|CEP|PSČ|NPA|CP)[:\s]{1,2}$|cap: ?$|cep: ?$|邮编|郵便番号|우편번호|индекс"
 )
 _POSTAL_ABROAD = (

@@ -71,7 +71,7 @@ _SAYS = r"[\"'’]?[ \t]{0,2}(?:[:=]|:=|=>|->|is|ist|est|es|è|to|は|是|为)[ 
 # Words that stand after "password is" in plain language, or where a program takes the value from.
 _NOT_A_SECRET = frozenset(
     re.findall(
-        "[a-z]+",
+        r"[^\W\d_]+",
         "required optional missing wrong incorrect invalid valid expired expires unknown empty null none nil"
         " true false undefined string str"
         " text hidden masked redacted encrypted hashed stored reset changed correct not too very also the a"
@@ -81,6 +81,9 @@ _NOT_A_SECRET = frozenset(
         " being been must should please forgotten lost same different unchanged default rotated revoked"
         " accepted rejected blank about for from"
         " old new requires rotation updated leaked compromised safe important auto generated policy field manager"
+        " mínimo minimo minimum mindestens erforderlich falsch ungültig abgelaufen geändert vergessen nicht muss darf requis"
+        " obligatoire oublié invalide expiré doit requerida requerido obligatoria obligatorio incorrecta olvidada debe caducada"
+        " obbligatoria errata deve senza obrigatória vereist verplicht wymagane неверный обязателен должен неверен"
         " return pass raise yield await async lambda self this function const let var",
     )
 )
