@@ -367,6 +367,21 @@ def test_a_guardrail_that_is_declared_wrongly_is_refused_at_once(given, told):
     assert told in str(caught.value)
 
 
+def test_a_check_without_a_signature_is_tried_when_a_call_comes():
+    class Native:
+        """Is called as a function of a compiled module that says nothing of its parameters."""
+
+        @property
+        def __signature__(self):
+            raise ValueError("no signature found")
+
+        def __call__(self, *arguments):
+            return Allow()
+
+    check = Native()
+    assert Guardrail(name="g", inbound=check).inbound is check
+
+
 async def test_the_built_in_guardrail_withholds_the_texts_of_failures_with_sensitive_data_and_keeps_the_data(make_node):
     agent = Agent("A")
 
