@@ -461,6 +461,25 @@ def test_a_waiting_run_is_not_in_memory_any_more(store):
     asyncio.run(main())
 
 
+def test_steps_side_by_side_need_no_task_that_waits_for_them():
+    seen: list[str] = []
+    agent = Agent("T")
+
+    @agent.capability("LOOK")
+    async def look() -> dict:
+        seen.extend(task.get_name() for task in asyncio.all_tasks())
+        return {}
+
+    async def main() -> Reply:
+        async with Node([agent]) as node:
+            node.workflows.add("workflow: wide\nnodes: {x: {call: T/LOOK}, y: {call: T/LOOK}, j: {join: all, after: [x, y]}}")
+            return await node.workflows.run("wide", user_id="u")
+
+    assert asyncio.run(main()).ok
+    assert seen
+    assert not [name for name in seen if name.endswith("of a workflow")]
+
+
 def test_a_parallel_map_keeps_its_bound(store):
     most = running = 0
     agent = Agent("P")

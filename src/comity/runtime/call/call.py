@@ -237,7 +237,7 @@ class Call(Struct, eq=False, gc=False):
 
     def given(self, reply: Reply) -> Reply:
         """Return a reply that the node gives to this call, having noted what the call may pass on of it."""
-        if words := words_of(reply):
+        if (reply.error is not None or reply.metadata) and (words := words_of(reply)):
             self.hear(*words)
         return reply
 

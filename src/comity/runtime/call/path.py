@@ -74,6 +74,10 @@ async def _cannot_hand_off(parent: Call, draft: Draft, expected: ExpectedOutput 
     raise UnavailableError("this node cannot hand off inside a call", code="NODE_CLOSED")
 
 
+async def _given(parent: Call, elsewhere: Coroutine[Any, Any, Reply]) -> Reply:
+    return await after_a_turn(parent.given(await elsewhere))
+
+
 def _seen(arrival: Arrival, observer: Observer) -> Arrival:
     agent = observer.arrives(arrival.request, arrival.agent)
     return arrival if agent is arrival.agent else replace(arrival, agent=agent, capability=agent and arrival.capability)
@@ -263,10 +267,32 @@ class CallPath(Replies):
             await parent.wait_in_line(pause_ms)
         if self._is_shared(self.clock.now_ns()) and (turn := self._turnstile.enter(above)):
             await turn
+        opened = self.open_under(parent, draft, request_id, identity, is_repeated=is_repeated)
+        if not isinstance(opened, Call):
+            return await opened
+        return parent.given(await self.reply_of(opened))
+
+    def begin_under(self, parent: Call, draft: Draft, request_id: str) -> Call | Coroutine[Any, Any, Reply]:
+        """Do what `call_under` does, and return the call instead of waiting for it where it begins on this node at once."""
+        if self._is_shared(self.clock.now_ns()) or not self.placement.ends_come_first:  # it may have to wait, or runs elsewhere
+            return self.call_under(parent, draft, request_id, 0)
+        return self.open_under(parent, draft, request_id)
+
+    def open_under(
+        self,
+        parent: Call,
+        draft: Draft,
+        request_id: str,
+        identity: Identity | None = None,
+        *,
+        is_repeated: bool | None = None,
+    ) -> Call | Coroutine[Any, Any, Reply]:
+        """Open a call below one under way: return it, or its reply to be awaited where it does not begin on this node."""
+        above = parent.request
         if parent.state is not RUNNING:
             # A task that outlived its call has no budget, no deadline and no caller to answer to.
             error = Error.of("CALL_CANCELLED", f"the call {above.request_id} has ended")
-            return await after_a_turn(Reply(status=Status.CANCELLED, error=error))
+            return after_a_turn(Reply(status=Status.CANCELLED, error=error))
         now_ns = self.clock.now_ns()
         if identity is None:
             identity = Identity(above.user_id, above.tenant_id, above.session_id)
@@ -274,7 +300,7 @@ class CallPath(Replies):
         if OTEL in MODULES or use.has_begun:
             arrival = standing.hung(arrival, above)
         if (elsewhere := self.placement.call_under(arrival, parent, is_repeated=bool(is_repeated))) is not None:
-            return await after_a_turn(parent.given(await elsewhere))
+            return _given(parent, elsewhere)
         # Only a call that an earlier run began can have made this one before, unless an agent chose its id.
         is_again = parent.top.leftovers is not None
         try:
@@ -286,12 +312,7 @@ class CallPath(Replies):
                 opened = self.enter(arrival, parent, now_ns, None)
         except UnavailableError as error:
             opened = self.unread(arrival.request, error, is_again=is_again)
-        if isinstance(opened, Reply):
-            return await after_a_turn(parent.given(opened))
-        reply = await self.reply_of(opened)
-        if opened.has_moved and (elsewhere := self.placement.call_under(arrival, parent, is_repeated=False)) is not None:
-            reply = await elsewhere
-        return reply if reply.error is None and not reply.metadata else parent.given(reply)
+        return after_a_turn(parent.given(opened)) if isinstance(opened, Reply) else opened
 
     def _again(self, parent: Call, arrival: Arrival, now_ns: int) -> Call | Reply:
         """Replay a child call after a restart: if it already settled, return the stored reply; never charge the budget twice.

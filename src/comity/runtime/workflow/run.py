@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -26,13 +26,11 @@ from comity.core.workflow.planner import Planner
 from comity.core.workflow.replay import fold
 from comity.core.workflow.response import failure, is_failure, response_of
 from comity.errors import UnavailableError
+from comity.runtime.call.call import Call
 from comity.runtime.call.draft import Draft
 from comity.runtime.call.tasks import after_a_turn
 from comity.runtime.workflow.host import Host
 from comity.runtime.workflow.store import OUTLINE_BYTES, Pages, Question, RunRecord, Status
-
-if TYPE_CHECKING:
-    from comity.runtime.call.call import Call
 
 LINGER_MS: Final = 60_000  # a run that goes on sooner than this stays in memory while it waits
 READS_MAX: Final = 20  # how often a store that cannot be read is asked for the outcome of a step, and how long after each time
@@ -74,7 +72,7 @@ class Run:
         self._inbox: deque[Event] = deque()
         self._acks: dict[int, asyncio.Future[None]] = {}  # of events from outside, by identity: they are in the history
         self._waiter: asyncio.Future[None] | None = None
-        self._steps: dict[int, asyncio.Task[None]] = {}
+        self._steps: dict[int, asyncio.Future[None]] = {}  # tasks, and waiters of calls
         self._queued: deque[Callable[[], None]] = deque()  # start calls beyond what one call may have under way
         self._answered: dict[int, str] = {}  # by step: the id of the call whose reply it is, until its event is written
         self._inline: int | None = None  # the step that the run itself waits for
@@ -95,7 +93,12 @@ class Run:
                 return self._ended(planner.finish)
             if alone is not None:
                 self._inline = alone.step
-                settled = self._settled(alone.step, await self._call(planner, alone))
+                opened = self._call(planner, alone)
+                if isinstance(opened, Call):
+                    reply = self.call.given(await self._flows.path.reply_of(opened))
+                else:
+                    reply = await opened
+                settled = self._settled(alone.step, reply)
                 self._inline = None
                 if not self._inbox:
                     commands = self._take(planner, settled)
@@ -193,9 +196,9 @@ class Run:
                 if len(planner.waits) == 1 and not self._steps and not self._inbox:
                     alone = command
                 elif len(self._steps) >= self._flows.step_limits.fan_out_max:
-                    self._queued.append(partial(self._start, command.step, partial(self._call, planner, command)))
+                    self._queued.append(partial(self._start_call, planner, command))
                 else:
-                    self._start(command.step, partial(self._call, planner, command))
+                    self._start_call(planner, command)
                 continue
             match command:
                 case history.Timer():
@@ -205,23 +208,41 @@ class Run:
                 case history.Cancel():
                     self._stop(command.step)
                 case history.Aggregate():
-                    self._start(command.step, partial(self._aggregate, planner, command))
+                    self._start(command.step, self._aggregate(planner, command))
                 case _:
                     pass  # the record of the run shows questions, events and the end
         return alone
 
-    def _start(self, step: int, work: Callable[[], Awaitable[Reply]]) -> None:
+    def _start_call(self, planner: Planner, command: history.Call) -> None:
+        """Make a call beside others: one that runs on this node needs no task to wait for it."""
+        step, opened = command.step, self._call(planner, command)
+        if not isinstance(opened, Call):
+            self._start(step, opened)
+            return
+        self._steps[step] = waiter = self._flows.loop.create_future()
+        self._flows.path.wait_with(opened, waiter)
+        waiter.add_done_callback(partial(self._call_ended, step, opened))
+
+    def _call_ended(self, step: int, ended: Call, waiter: asyncio.Future[None]) -> None:
+        if not waiter.cancelled():  # else the run was left
+            self._step_ended(step, self.call.given(ended.delivered))
+
+    def _start(self, step: int, work: Coroutine[Any, Any, Reply]) -> None:
         task = self._flows.loop.create_task(self._finish(step, work), name=f"{self.run_id}.{step} of a workflow")
+        task.add_done_callback(lambda _: work.close())  # which a task that is cancelled at once has not begun
         self._steps[step] = task
 
-    async def _finish(self, step: int, work: Callable[[], Awaitable[Reply]]) -> None:
+    async def _finish(self, step: int, work: Coroutine[Any, Any, Reply]) -> None:
         try:
-            reply = await work()
+            reply = await work
         except asyncio.CancelledError:
             if self.is_left:
                 raise
             error = Error.of("CALL_CANCELLED", "the run stopped this step")
             reply = Reply(status=ReplyStatus.CANCELLED, error=error)
+        self._step_ended(step, reply)
+
+    def _step_ended(self, step: int, reply: Reply) -> None:
         self._steps.pop(step, None)
         self._inbox.append(self._settled(step, reply))
         if self._queued:
@@ -234,8 +255,8 @@ class Run:
         used = (usage.prompt_tokens, usage.completion_tokens, usage.calls, usage.cost)
         return history.Settled(now_ms, step, response_of(reply), *used)
 
-    def _call(self, planner: Planner, command: history.Call) -> Awaitable[Reply]:
-        """Make the governed call of a step."""
+    def _call(self, planner: Planner, command: history.Call) -> Call | Coroutine[Any, Any, Reply]:
+        """Make the governed call of a step: return the call, or its reply to be awaited."""
         flows = self._flows
         inputs, message, context = command.inputs, command.message, None
         if command.instruction or command.question:
@@ -260,7 +281,7 @@ class Run:
             draft = replace(found, timeout_ms=command.timeout_ms, limits=limits)
         request_id = f"{self.run_id}.{command.step}"
         if self.call.leftovers is None:
-            return flows.path.call_under(self.call, draft, request_id, 0)
+            return flows.path.begin_under(self.call, draft, request_id)
         return self._call_again(draft, request_id)
 
     async def _call_again(self, draft: Draft, request_id: str) -> Reply:
@@ -326,8 +347,8 @@ class Run:
             child.is_detached = True  # its waiter goes, and the call must not be withdrawn for that
         if self.call.state is not PAUSED:  # it has moved to another node
             self._flows.path.settlement.put_aside(self.call)
-        for task in self._steps.values():
-            task.cancel()
+        for one in self._steps.values():
+            one.cancel()
         self.call.waiters = None  # which hold the run, and the garbage collector does not look into a call
 
     def view(self) -> RunRecord:
