@@ -99,7 +99,7 @@ class SwapArguments(_Named):
     """`f(a, b, c)` becomes `f(b, a, c)`, but for functions to which the order is all the same."""
 
     def mutation_positions(self, node: NodeOrLeaf) -> Iterator[Position]:
-        if node.type == "arglist" and node.get_first_leaf().get_previous_leaf().get_previous_leaf() not in ("min", "max"):
+        if node.type == "arglist" and _called(node) not in ("min", "max"):
             first, second = node.children[0], node.children[2]
             is_positional = "argument" not in (first.type, second.type) and "*" not in first.get_code() + second.get_code()
             if is_positional and first.get_code().strip() != second.get_code().strip():
@@ -111,6 +111,11 @@ class SwapArguments(_Named):
         node.children[0] = _parsed(node.children[0].get_first_leaf().prefix + second)
         node.children[2] = _parsed(node.children[2].get_first_leaf().prefix + first)
         return node
+
+
+def _called(arguments: NodeOrLeaf) -> str:
+    """Return the name before the bracket in which arguments stand."""
+    return str(arguments.get_first_leaf().get_previous_leaf().get_previous_leaf().value)
 
 
 OWN = (DropOperand, DropPair, SkipBranch, DropStatement, SwapArguments)

@@ -98,6 +98,7 @@ def test_a_tool_is_used_if_the_callee_has_it_and_every_explicit_grant_above_name
         ("own", [set()], None, "A0 may not use pay: add 'pay' to tools_allowed of A0"),
         ("own", [{"pay"}, set()], None, "A1 may not use pay: add 'pay' to tools_allowed of A1"),
         ("own", [{"pay"}], {"read"}, "A0 may not use pay here: a call above was made with tools= that does not name it"),
+        ("own", [set(), {"pay"}], {"read"}, "A1 may not use pay here: a call above was made with tools= that does not name it"),
         ("chain", [set(), {"pay"}], None, "A1 may not use pay: add 'pay' to tools_allowed of A0"),
         ("chain", [set(), set()], None, "A1 may not use pay: add 'pay' to tools_allowed of A0 and A1"),
     ],
