@@ -14,7 +14,7 @@ from comity.core.session.session import EXPIRED_MS, USE_NOTED_MS
 from comity.engines.memory.journal import MemoryJournal
 from comity.errors import CallerError
 from comity.node.tending import SAVED_AT_ONCE
-from comity.runtime.session.in_memory import LIVE_MAX
+from comity.runtime.session.in_memory import LIVE_MAX, OWN_MAX
 from comity.runtime.session.live import ENDED_BYTES_MAX
 from comity.runtime.session.sessions import SESSION_BYTES_MAX
 
@@ -308,6 +308,30 @@ async def test_a_session_in_use_stays_in_memory_and_of_the_others_the_least_rece
         assert (await waiting).data == ["b", "long"]
         kept = [sessions.find("default", f"o{number}") is not None for number in (0, 1, LIVE_MAX - 1)]
     assert kept == [True, False, True]
+
+
+async def test_the_own_session_of_an_ended_call_leaves_memory_unless_a_call_uses_it(make_node):
+    agent, gate = Agent("A"), asyncio.Event()
+
+    @agent.capability("ADD")
+    async def add(ctx: Context, waits: bool = False) -> list:
+        if waits:
+            await gate.wait()
+        ctx.session.learn("a", 1)
+        return list(ctx.session.facts)
+
+    async with make_node([agent]) as node:
+        sessions = node._path.sessions
+        ended = [(await node.call("A", "ADD", user_id="u")).request_id for _ in range(2)]
+        waiting = asyncio.create_task(node.call("A", "ADD", {"waits": True}, user_id="u", session_id=ended[1]))
+        for _ in range(OWN_MAX - 3):
+            await node.call("A", "ADD", user_id="u")
+        assert sessions.is_live("default", ended[0])
+        await node.call("A", "ADD", user_id="u")
+        assert [sessions.is_live("default", one) for one in ended] == [False, True]
+        gate.set()
+        assert (await waiting).data == ["a"]
+        assert (await node.call("A", "ADD", user_id="u", session_id=ended[0])).data == ["a"], "it is read again"
 
 
 async def test_a_turn_and_a_fact_are_of_the_agent_that_wrote_them(make_node):

@@ -345,6 +345,8 @@ class Settlement:
         for waiter in call.waiters or ():
             if not waiter.done():
                 waiter.set_result(None)
+        if call.live is not None and call.live.session.id == call.request.request_id:
+            self._sessions.rest(call.live)
         if call.log is not None and call.parent is None and call.reply is not None:
             call.log.show_aside()
             call.log.add(events.Kind.SETTLED, self._clock.now_ns() // 1_000_000, call.request, _outline(call.reply))

@@ -12,6 +12,7 @@ from comity.runtime.session.live import Live
 
 LIVE_MAX: Final = 10_000  # sessions kept in memory beyond those in use; others are read from the store again
 LIVE_BYTES_MAX: Final = 64 * 1024 * 1024  # of these sessions, as they are stored
+OWN_MAX: Final = 100  # of these, sessions that are the own ones of calls that ended: seldom does another call name one
 _PUT_AWAY: Final = LIVE_MAX // 10  # sessions put away at once: finding out which are in use takes a look at every call
 
 
@@ -24,6 +25,7 @@ class InMemory(ABC):
         self._room = LIVE_MAX  # how many may be in memory before some are put away
         self._live_bytes = 0  # of them, as they are stored
         self._room_bytes = LIVE_BYTES_MAX
+        self._own: list[Live] = []  # of calls that ended since own sessions were last put away
 
     @abstractmethod
     def forget(self, tenant_id: str, session_id: str) -> None:
@@ -52,6 +54,17 @@ class InMemory(ABC):
         self._live[live.session.tenant_id, live.session.id] = live
         self._live_bytes += live.parts.size
         return live
+
+    def rest(self, live: Live) -> None:
+        """Note that the call has ended whose own session this is; put such sessions away now and then, the vaults with them."""
+        self._own.append(live)
+        if len(self._own) >= OWN_MAX:
+            own, self._own = self._own, []
+            in_use = {call.live for call in self._calls.values()}
+            for one in own:
+                place = (one.session.tenant_id, one.session.id)
+                if one not in in_use and self._live.get(place) is one:
+                    self.forget(*place)
 
     def _put_away(self) -> None:
         """Make room, the least recently used first. One that a call uses stays: it would be there twice."""

@@ -466,6 +466,11 @@ class Sessions(InMemory, Vaults):
             self._save(live)
         self._let_go(tenant_id, session_id)
 
+    def rest(self, live: Live) -> None:
+        """Note that the call has ended whose own session this is. Where other nodes write it too, their answer may be due."""
+        if self._merging is None:
+            super().rest(live)
+
     def pruned(self, keys: Iterable[str]) -> None:
         """Drop sessions that the store keeps no longer. One that a call began to use meanwhile is saved anew, as it is."""
         in_use = {call.live for call in self._calls.values()}
