@@ -60,6 +60,11 @@ _PLAIN = list(_DIGITS)
 _ALL = [*_PLAIN, *_MORE]
 _DIGIT = f"(?:{_DOUBLE})?(?:{_by_letter(_PLAIN)})"
 _NUMBER = f"(?:{_DOUBLE})?(?:{_by_letter(_ALL)})"
+# A value follows its label, so a place behind another number is not tried: a long run of numbers is read once.
+_NOT_INSIDE = "".join(
+    rf"(?<!(?<![^\W_])(?i:{'|'.join(sorted({word for word in _ALL if len(word) == size}))})[ ,.-])"
+    for size in sorted({*map(len, _ALL)})
+)
 _SPOKEN_HINT = f"(?:(?:double|triple)[ ])?(?:{'|'.join(sorted(_PLAIN, key=len, reverse=True))})"
 _WORDED_HINT = f"(?:(?:double|triple)[ ])?(?:{'|'.join(sorted(set(_ALL), key=len, reverse=True))})"
 
@@ -80,7 +85,7 @@ SPOKEN: tuple[PatternDetector, ...] = (
         type="PHONE",
         category=Category.CONTACT,
         priority=42,
-        pattern=LatePattern(rf"(?<![^\W_]){_NUMBER}(?:[ ,.-]{{1,2}}{_NUMBER}){{5,20}}(?![^\W_])"),
+        pattern=LatePattern(rf"(?<![^\W_]){_NOT_INSIDE}{_NUMBER}(?:[ ,.-]{{1,2}}{_NUMBER}){{5,20}}(?![^\W_])"),
         shape_chars_max=384,
         first=_first_of([*_ALL, "double", "triple"]),
         hint=rf"{HINT_BEFORE_WORD}(?i:(?:{_WORDED_HINT}[ ,.\-]{{1,2}}){{5}}{_WORDED_HINT})",
