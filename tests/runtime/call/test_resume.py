@@ -218,7 +218,7 @@ def test_what_a_user_said_stands_once_in_the_conversation_though_the_call_is_run
     assert asyncio.run(life(gate, dies=False)) == ["user", "SLOW"]
 
 
-@pytest.mark.parametrize(("left_ms", "runs"), [(1, ["r"]), (0, []), (-1, [])])
+@pytest.mark.parametrize(("left_ms", "runs"), [(1_000, ["r"]), (0, []), (-1, [])])
 async def test_a_root_goes_on_after_a_restart_while_there_is_time_left_and_ends_else(make_node, left_ms, runs):
     agent, ran = Agent("ANL"), []
 
@@ -232,6 +232,6 @@ async def test_a_root_goes_on_after_a_restart_while_there_is_time_left_and_ends_
         child = request("r.1", parent_id="r")
         journal.append((Accepted(asked, path.now_ms(), "gone"), Accepted(child, path.now_ms(), "gone")))
         resume(path, journal, asked, {"r.1": child})
-        await asyncio.sleep(1)
+        await asyncio.sleep(2)
         ended = [journal.call(one).settled_at is not None for one in ("r", "r.1")]
     assert (ran, ended) == (runs, [True, True])
