@@ -73,7 +73,7 @@ FLUSH_S: Final = 0.02
 # How often the write-ahead log is copied into the main file. A short log is overwritten in place, which syncs faster.
 CHECKPOINT_COMMITS: Final = 64
 # How long the event loop keeps the interpreter from the writer. A commit asks for it a dozen times, and all calls wait for it.
-SWITCH_S: Final = 0.0001
+SWITCH_S: Final = 0.0005
 
 _Documents = dict[tuple[Document, str], Saved]
 _Batch = tuple[list[shares.Group], list[Then]]
