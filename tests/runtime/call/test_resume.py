@@ -8,11 +8,13 @@ import contextlib
 import pytest
 from death import die
 from msgspec.structs import replace
+from opentelemetry import trace
 
 from comity import Agent, Context, Node, Status
 from comity.core.journal.records import Accepted
 from comity.engines.sqlite.journal import SqliteJournal
 from comity.errors import UnavailableError
+from comity.ports.ambient import MODULES, OTEL
 from comity.runtime.call.resume import resume
 from comity.testing.contracts.records import request
 
@@ -220,6 +222,9 @@ def test_what_a_user_said_stands_once_in_the_conversation_though_the_call_is_run
 
 @pytest.mark.parametrize(("left_ms", "runs"), [(1_000, ["r"]), (0, []), (-1, [])])
 async def test_a_root_goes_on_after_a_restart_while_there_is_time_left_and_ends_else(make_node, left_ms, runs):
+    assert (
+        MODULES[OTEL] is trace
+    )  # code finds the span of its call as the current one, also where the stored request names none
     agent, ran = Agent("ANL"), []
 
     @agent.capability("ANL_NPV")

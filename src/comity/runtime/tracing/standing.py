@@ -46,8 +46,12 @@ def hung(arrival: Arrival, above: Request) -> Arrival:
 
 
 def place_of(recorder: Recorder, call: Call, request: Request) -> TraceContext | None:
-    """Return where code stands that does something for a call; what is not recorded is no place."""
-    return call.remote if recorder.settings.is_disabled else recorder.context(request, call.remote)
+    """Return where code stands that does something for a call; what is not recorded is no place.
+
+    A request from a store that is older than traces has no ids of a span.
+    """
+    is_recorded = not recorder.settings.is_disabled and bool(request.trace_id)
+    return recorder.context(request, call.remote) if is_recorded else call.remote
 
 
 async def inside(recorder: Recorder, call: Call, request: Request, work: Awaitable[Result]) -> Result:
