@@ -245,7 +245,7 @@ class MemoryNetwork:
         try:
             for one in sent:
                 self.deliver(*one)
-        finally:  # one that could not be taken keeps no other from being delivered
+        finally:  # a message that could not be taken keeps no other message back
             for one in sent:
                 self.send(*one)
 

@@ -99,7 +99,7 @@ class SqliteJournal:
         self._thread: threading.Thread | None = None
         self._batches: SimpleQueue[_Batch | None] = SimpleQueue()
         # The rest belongs to the event loop.
-        self._groups: list[shares.Group] = []  # records that came together, and what is told once they are written
+        self._groups: list[shares.Group] = []  # records that came together, and their callback
         self._thens: list[Then] = []  # of these groups
         self._sharing = shares.Sharing()
         self._gathered: _Documents = {}  # in the batch to come, and in the one being written: not to be found in the file yet

@@ -18,7 +18,7 @@ SHARED_S: Final = 1.0  # how long after the records of two users a journal count
 _OF_CALLS: Final = frozenset({Accepted, Refused, Settled, Resumed, Late, Noted})
 _OF_SESSIONS: Final = frozenset({Document.SESSION, Document.PART, Document.USE, Document.VAULT})
 
-# Records that came together and stay together, and what is told once they are written.
+# Records that came together and stay together, and the callback that runs once they are written.
 Group: TypeAlias = tuple[Sequence[Any], Then | None]
 
 
@@ -59,7 +59,7 @@ def divide(groups: list[Group]) -> tuple[list[Group], list[Group]]:
 
 
 def thens_of(groups: Iterable[Group]) -> list[Then]:
-    """Return what is told once groups are written."""
+    """Return the callbacks that run once groups are written."""
     return [then for _, then in groups if then is not None]
 
 

@@ -2,7 +2,7 @@
 
 A process that is alone lets SQLite sync inside the transaction (`synchronous=FULL`). Processes that share a store would wait
 for each other's syncs then. They commit at `synchronous=NORMAL`, end the transaction, and sync the write-ahead log themselves
-before a waiter is told, so the next process writes meanwhile. The others can read a commit that is not synced yet: ADR 150
+before their waiters are resolved, so the next process writes meanwhile. Others can read a commit that is not synced yet: ADR 150
 says why no answer rests on it.
 """
 
@@ -24,7 +24,7 @@ class Sync(Enum):
     """When the write-ahead log is synced."""
 
     WITHIN = "FULL"  # inside the transaction, by SQLite
-    AFTER = "after"  # by this process, before a waiter is told
+    AFTER = "after"  # by this process, before its waiters are resolved
     LATER = "later"  # with a later commit: a loss of power may take it away
 
 

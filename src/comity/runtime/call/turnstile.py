@@ -51,7 +51,7 @@ class Turnstile:
     def begin(self, request: Request) -> asyncio.Future[None] | None:
         """Let a call begin that has waited for a place at its agent, or return what it has to wait for.
 
-        Places become free many at a time: one call begins in a turn of the loop, whoever made it.
+        Places become free many at a time: one call begins in a turn of the loop, of any user.
         """
         user = (request.tenant_id, request.user_id)
         if self._entered or self._lines:
