@@ -2,7 +2,7 @@
 
 A process that is alone lets SQLite sync inside the transaction (`synchronous=FULL`). Processes that share a store would wait
 for each other's syncs then. They commit at `synchronous=NORMAL`, end the transaction, and sync the write-ahead log themselves
-before their waiters are resolved, so the next process writes meanwhile. Others can read a commit that is not synced yet: ADR 150
+before their waiters are resolved, so the next process writes meanwhile. Others can read a commit before it is synced: ADR 150
 says why no answer rests on it.
 """
 
