@@ -29,6 +29,7 @@ from typing import Any
 import msgspec
 
 from comity import Agent, Context, Node
+from comity.engines.sqlite import engine, spans  # noqa: F401  imported before the forks
 
 IN_FLIGHT = 64
 LONGEST_LIFE_S = 120
@@ -118,6 +119,12 @@ class Life:
         await asyncio.gather(*(node._path.reply_of(call) for call in calls))
 
 
+async def warm() -> None:
+    """Import and build once, before the forks, what every node builds when it starts."""
+    async with Node([Agent("WORK")]):
+        pass
+
+
 def begin(order: dict[str, Any], pipe: int) -> int:
     """Fork a life and return its process id."""
     pid = os.fork()
@@ -145,4 +152,5 @@ def serve(channel: socket.socket) -> None:
 
 
 if __name__ == "__main__":
+    asyncio.run(warm())
     serve(socket.socket(fileno=int(sys.argv[1])))

@@ -16,7 +16,7 @@ from comity.engines.sqlite.file import make_file
 from comity.engines.sqlite.journal import SqliteJournal
 from comity.engines.sqlite.tables import calls_of_session, prepare, write_batch
 from comity.errors import UnavailableError
-from comity.testing.contracts.records import accepted, run, settled, written
+from comity.testing.contracts.records import accepted, refused, run, settled, written
 
 SECRET = "a word between us"
 
@@ -53,6 +53,18 @@ def test_what_was_erased_stands_in_no_file_any_more(store):
         assert files_that_know(store) == []
         assert journal.verify() == (True, 48, None, "")
         await written(journal, accepted("afterwards"))
+
+    run(SqliteJournal(store, "node"), scenario)
+
+
+def test_each_refusal_below_a_call_is_stored_under_its_own_id(store):
+    """A batch on terms is built twice; the second time no refusal may be stored as another whose memory it got."""
+    ids = [f"r.{number}" for number in range(1, 9)]
+    on_terms = Saved(Document.STATE, "A", 1, b"{}", token=1)
+
+    async def scenario(journal: SqliteJournal) -> None:
+        await written(journal, *(refused(one, parent_id="r") for one in ids), on_terms)
+        assert [journal.call(one).request_id for one in ids] == ids
 
     run(SqliteJournal(store, "node"), scenario)
 

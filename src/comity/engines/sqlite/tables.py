@@ -166,14 +166,15 @@ class _Batch:
         self.documents: dict[tuple[Document, str], Saved] = {}  # of several versions only the last is written
         # Both by the identity of the record: what the terms or the queue make of a batch may leave records out, or add some.
         self._encoded: dict[int, bytes] = {}  # what the audit says
-        self._bodies: dict[int, bytearray] = {}  # how a call is stored
+        # How a call is stored, with the call: a told refusal is in no batch but its own, and no other may get its identity.
+        self._bodies: dict[int, tuple[Standing, bytearray]] = {}
         self._begun: set[str] = set()  # roots that are accepted in it
         self._node_id = node_id
         self._names = names
 
     def encode_calls(self) -> None:
         """Encode how its calls are stored."""
-        self._bodies = {id(call): _body(call, self._node_id) for call in self.calls.values()}
+        self._bodies = {id(call): (call, _body(call, self._node_id)) for call in self.calls.values()}
 
     def emptied(self, records: Iterable[Record]) -> _Batch:
         """Return a batch that holds nothing yet and has these records, which this batch took, encoded."""
@@ -230,7 +231,8 @@ class _Batch:
             is_root = 1 if call.request.parent_id is None else 0
             begin = first.pop(request_id, None) if request_id in begun else None
             end = None if begin is None else last[request_id]
-            columns += (request_id, is_root, open_at, bodies.get(id(call)) or _body(call, node_id), begin, end)
+            body = bodies[id(call)][1] if id(call) in bodies else _body(call, node_id)
+            columns += (request_id, is_root, open_at, body, begin, end)
         return columns
 
 
