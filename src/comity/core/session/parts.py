@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from msgspec import UNSET, Struct, UnsetType, json
 
@@ -58,8 +58,11 @@ class Head(Fragment, frozen=True, kw_only=True, omit_defaults=True, forbid_unkno
     digest: int = 0  # of all rows as they were written, in order: tells two heads of one version apart
 
 
-class Row(NamedTuple):
-    """A row as it is kept: its number, and how many bytes it has."""
+class Row(Struct, frozen=True, gc=False):
+    """A row as it is kept: its number, and how many bytes it has.
+
+    A node keeps many of these in memory; each full garbage collection would walk through them if they were tuples.
+    """
 
     number: int
     size: int
