@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
+import socket
 
 import pytest
 from served import TOKEN, echo_agent, serving
 
 from comity import Agent, Node, Prices, Usage
 from comity.server.connection import LINGER_BYTES_MAX, PIPELINED_MAX
+from comity.server.serve import bound
+from comity.server.settings import Settings
 from comity.testing import Answer, ScriptedModel
 
 
@@ -20,6 +23,23 @@ async def _raw(url: str, data: bytes) -> tuple[asyncio.StreamReader, asyncio.Str
     writer.write(data.replace(b"HOST", url.removeprefix("http://").encode()))
     await writer.drain()
     return reader, writer
+
+
+def test_an_answer_in_two_parts_does_not_wait_for_the_clients_ack() -> None:
+    seen = []
+
+    async def greet(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        seen.append(writer.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+        writer.close()
+
+    async def go() -> None:
+        async with await asyncio.start_server(greet, sock=bound(Settings(port=0))) as server:
+            reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+            await reader.read()
+            writer.close()
+
+    asyncio.run(go())
+    assert seen == [1]
 
 
 def test_a_drain_ends_streams_lets_calls_finish_and_settles_the_rest_as_cancelled(tmp_path) -> None:
