@@ -5,8 +5,8 @@ import { absolute, clock, count, number } from './format.js';
 
 const ORDER = ['success', 'partial', 'needs_input', 'refused', 'cancelled', 'timeout', 'error', 'open', 'running'];
 
-/** Draw counts by status over time; `buckets` are `{start, counts: {status: n}}`, a drag calls `onRange(from, to)`. */
-export function Histogram({ buckets, from, to, onRange, height = 52 }) {
+/** Draw counts by status over time; `buckets` are `{start, counts: {status: n}}`, a drag calls `onRange(from, to)`, a `note` stands below. */
+export function Histogram({ buckets, from, to, note, onRange, height = 52 }) {
   const box = useRef();
   const [drag, setDrag] = useState(null);
   if (!buckets.length) return null;
@@ -29,7 +29,7 @@ export function Histogram({ buckets, from, to, onRange, height = 52 }) {
         ${ORDER.filter((name) => one.counts[name]).map((name) => { const tall = Math.max((one.counts[name] / most) * (height - 4), 1.5); y -= tall; return html`<rect class=${`bar-fill s-${look(name)}`} x=${at * width + width * 0.1} y=${y} width=${width * 0.8} height=${tall} />`; })}</g>`;
     })}
     ${drag && html`<rect class="brush" x=${Math.min(drag.a, drag.b) * 1000} y="0" width=${Math.abs(drag.b - drag.a) * 1000} height=${height} />`}</svg>
-    <figcaption><span>${clock(from).slice(0, 8)}</span><span>${clock(to).slice(0, 8)}</span></figcaption></figure>`;
+    <figcaption><span>${clock(from).slice(0, 8)}</span>${note && html`<span>${note}</span>`}<span>${clock(to).slice(0, 8)}</span></figcaption></figure>`;
 }
 
 /** Draw series `{name, points: [[ms, value]]}` as lines with a scale. */

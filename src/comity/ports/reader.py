@@ -8,7 +8,7 @@ from typing import Protocol
 from comity.core.handoff.machine import Handoff, State
 from comity.core.journal.audit import Row
 from comity.core.journal.records import StoredCall
-from comity.core.reading import AuditFilter, Bucket, CallFilter, CallRow, Edge, Page
+from comity.core.reading import AuditFilter, Bucket, CallFilter, CallRow, Page, Traffic
 from comity.core.session.session import Session
 
 
@@ -77,8 +77,8 @@ class Reader(Protocol):
         """Return how many calls of each status began in each of as many spans of equal length."""
         ...
 
-    def edges(self, since: int, tenant_id: str | None) -> list[Edge]:
-        """Return which agent called which since a time, of the newest calls."""
+    def traffic(self, since: int, tenant_id: str | None) -> Traffic:
+        """Return which agent called which since a time, and how often calls were refused, of the newest calls."""
         ...
 
     def sessions_page(

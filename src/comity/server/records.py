@@ -124,11 +124,15 @@ class MapAgent(Struct, frozen=True, kw_only=True):
 
 
 class Map(Struct, frozen=True):
-    """Who calls whom, and how each agent stands; `refusals` counts codes among the newest refused calls."""
+    """Who calls whom, and how each agent stands; `refusals` counts codes among the newest refused calls.
+
+    Counts are of fewer calls while `is_whole` is false, since an index is being made.
+    """
 
     agents: list[MapAgent]
     edges: list[Edge]
     refusals: dict[str, int]
+    is_whole: bool = True
 
 
 def filter_of(ask: Ask, query: CallsQuery) -> CallFilter:
@@ -254,13 +258,11 @@ def _waits(items: list[CallRow], paused: list[Row]) -> list[Wait]:
 async def show_map(ask: Ask) -> Map:
     """Return the agents and the calls between them."""
     node, tenant_id, since = ask.state.node, seen_tenant(ask.principal), ask.query.since
-    refused = CallFilter(status="refused", since=since, tenant_id=tenant_id, roots_only=False)
-    edges = await ask.state.reading.ask(lambda reader: reader.edges(since, tenant_id))
-    turned_away = (await ask.state.reading.ask(lambda reader: reader.calls_page(refused, None, 1_000))).items
+    traffic, is_whole = await ask.state.reading.ask(lambda reader: (reader.traffic(since, tenant_id), reader.is_whole))
     running, queued, breakers = node.running(), node.queued(), node.breakers()
     agents = []
     for agent in sorted(node.registry, key=lambda one: one.id):
-        inbound = [one for one in edges if one.target.partition("/")[0] == agent.id]
+        inbound = [one for one in traffic.edges if one.target.partition("/")[0] == agent.id]
         agents.append(
             MapAgent(
                 id=agent.id,
@@ -276,7 +278,4 @@ async def show_map(ask: Ask) -> Map:
                 refused=sum(one.refused for one in inbound),
             )
         )
-    refusals: dict[str, int] = {}
-    for one in turned_away:
-        refusals[one.error_code or ""] = refusals.get(one.error_code or "", 0) + 1
-    return Map(agents, edges, refusals)
+    return Map(agents, traffic.edges, traffic.refusals, is_whole)

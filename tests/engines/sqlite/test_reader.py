@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from comity import Agent, Context, Node
 from comity.core.handoff.machine import State
 from comity.core.journal.audit import Row
-from comity.core.reading import AuditFilter, CallFilter, write_cursor
+from comity.core.reading import AuditFilter, CallFilter, Traffic, write_cursor
 from comity.core.reading.page import read_cursor
 from comity.engines.sqlite import call_index, call_parts
 from comity.engines.sqlite.call_index import CallIndex
@@ -126,10 +126,16 @@ def test_counts_and_edges_say_who_called_whom(store):
         since, until = rows[-1].created_at, rows[0].created_at + 1
         buckets = reader.histogram(CallFilter(), since, until, 3)
         assert sum(sum(one.counts.values()) for one in buckets) == len(rows)
-        edges = {(one.source, one.target): one for one in reader.edges(since, None)}
+        traffic = reader.traffic(since, None)
+        edges = {(one.source, one.target): one for one in traffic.edges}
         assert edges[("BOSS", "WRK")].calls == 6
         assert edges[("BOSS", "WRK")].failed == 1
         assert edges[(None, "WRK")].refused == 1
+        assert traffic.refusals == {"ROUTING_UNKNOWN_CAPABILITY": 1}
+        took = sorted(one.duration_ms for one in reader.calls_page(CallFilter(agent="BOSS")).items)
+        assert edges[(None, "BOSS")].p95_ms == pytest.approx(took[5])
+        assert reader.traffic(rows[0].created_at + 1, None) == Traffic([], {})
+        assert reader.traffic(since, "other") == Traffic([], {})
 
     _with_reader(store, look)
 
@@ -260,6 +266,13 @@ def test_lists_are_the_same_while_the_index_of_a_long_audit_is_made(tmp_path, mo
             ids = [one.request_id for one in rows]
             assert [one.request_id for one in behind.call_rows(["unknown", *ids])] == ids
             assert len(behind.calls_page(CallFilter(status="error", roots_only=False)).items) == 1
+            read = []
+            rows_after = behind.rows_after
+            monkeypatch.setattr(behind, "rows_after", lambda *place: read.extend(found := rows_after(*place)) or found)
+            assert behind.traffic(0, None).refusals == {"ROUTING_UNKNOWN_CAPABILITY": 1}
+            assert [one.id for one in read] == [
+                behind.head_id() - 3 + one for one in range(4)
+            ]  # one part for edges and refusals
             parts = 1
             while not behind.catch_up():
                 parts += 1

@@ -192,7 +192,7 @@ function Times({ params, onRange }) {
     return () => { isOver = true; clearInterval(timer); };
   }, [key]);
   if (!data?.buckets?.some((one) => Object.keys(one.counts).length)) return null;
-  return html`<${Histogram} buckets=${data.buckets} from=${data.since} to=${data.until} onRange=${onRange} />`;
+  return html`<${Histogram} buckets=${data.buckets} from=${data.since} to=${data.until} note=${data.is_whole ? '' : 'the newest calls alone: the index of this store is being made'} onRange=${onRange} />`;
 }
 
 function NoCalls({ isFiltered, onClear }) {

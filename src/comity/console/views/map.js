@@ -1,5 +1,5 @@
 // Map: the agents in layers by who calls whom, live; what needs a person; refusals by rule.
-import { html, useEffect, useState } from '../vendor.js';
+import { html, useEffect, useRef, useState } from '../vendor.js';
 import { can, get, post, segment } from '../api.js';
 import { go, href, route, setParams } from '../router.js';
 import { onEvent } from '../live.js';
@@ -22,10 +22,12 @@ export function View() {
   const range = params.range || '1h';
   const state = useLoad(() => get('map', { since: Date.now() - RANGE_MS[range] }), [range]);
   const [flash, setFlash] = useState({});
+  const isPart = useRef(false);
+  isPart.current = state.data?.is_whole === false;
   const [recent, setRecent] = useState(() => []); // calls of the last minute: [when, agent], at most RECENT_MAX
   useEffect(() => {
     let dirty = false;
-    const timer = setInterval(() => { if (dirty) { dirty = false; state.reload(true); } }, REFRESH_MS);
+    const timer = setInterval(() => { if (dirty || isPart.current) { dirty = false; state.reload(true); } }, REFRESH_MS);
     const stop = onEvent('call', ({ data }) => {
       dirty = true;
       const edge = `${data.source || USER}>${data.target}`;
@@ -34,7 +36,7 @@ export function View() {
     });
     return () => { clearInterval(timer); stop(); };
   }, [range]);
-  return html`<div class="view"><${Bar} title="Map"><span class="ink-3">Who calls whom</span><span class="spacer"></span>
+  return html`<div class="view"><${Bar} title="Map"><span class="ink-3">${isPart.current ? 'The newest calls alone: the index of this store is being made' : 'Who calls whom'}</span><span class="spacer"></span>
     <${Segmented} label="Time range" options=${RANGES} value=${range} onPick=${(next) => setParams({ range: next === '1h' ? '' : next })} /></${Bar}>
     <${Loaded} state=${state} what="Drawing the map">${(data) => html`<${Drawing} data=${data} selected=${id} flash=${flash} recent=${recent} range=${range} reload=${() => state.reload(true)} />`}</${Loaded}></div>`;
 }

@@ -100,3 +100,10 @@ class Edge(Struct, frozen=True):
     failed: int
     refused: int
     p95_ms: float
+
+
+class Traffic(Struct, frozen=True):
+    """Who called whom since a time, and why calls were refused: each code with its number of calls. Of the newest calls."""
+
+    edges: list[Edge]
+    refusals: dict[str, int]

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from comity.core.handoff.machine import Handoff, State
 from comity.core.journal.audit import Row
 from comity.core.journal.records import Document, StoredCall
-from comity.core.reading import AuditFilter, Bucket, CallFilter, CallRow, Edge, Page, read_cursor, write_cursor
+from comity.core.reading import AuditFilter, Bucket, CallFilter, CallRow, Page, Traffic, read_cursor, write_cursor
 from comity.core.session import parts
 from comity.core.session.session import Session
 from comity.engines.memory.journal import MemoryJournal
@@ -65,9 +65,9 @@ class MemoryReader:
         """Return how many calls of each status began in each span."""
         return self._caught_up().histogram(wanted, since, until, buckets)
 
-    def edges(self, since: int, tenant_id: str | None) -> list[Edge]:
-        """Return which agent called which since a time."""
-        return self._caught_up().edges(since, tenant_id)
+    def traffic(self, since: int, tenant_id: str | None) -> Traffic:
+        """Return which agent called which since a time, and how often calls were refused."""
+        return self._caught_up().traffic(since, tenant_id)
 
     def audit_page(self, wanted: AuditFilter, cursor: str | None = None, limit: int = 100) -> Page[Row]:
         """Return audit rows that a filter lets pass, newest first."""

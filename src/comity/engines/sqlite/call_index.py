@@ -17,13 +17,14 @@ import msgspec
 from comity.core.call.limits import WHOLE_MAX
 from comity.core.envelope.usage import Cost
 from comity.core.journal.audit import Kind, Row
-from comity.core.reading import Bucket, CallFilter, CallRow, Edge, Page, read_cursor, write_cursor
+from comity.core.reading import Bucket, CallFilter, CallRow, Edge, Page, Traffic, read_cursor, write_cursor
 from comity.core.reading.calls import PAUSED, RUNNING
 
 VERSION: Final = 2  # 2: cost
 CHUNK_ROWS: Final = 2_000  # of the audit, taken in at a time
 NEAR_ROWS: Final = 10_000  # this many are taken in while a list waits; 15 µs each
 _EDGE_ROWS_MAX: Final = 20_000
+_REFUSALS_MAX: Final = 1_000
 # Clocks of several nodes differ: rows this far from where a time is found may still be in its span.
 _SLACK_ROWS: Final = 1_000
 _TABLES: Final = """
@@ -63,7 +64,18 @@ _SHOWN: Final = (
 )
 _STATUS, _CODE, _SETTLED, _TOOK, _TOKENS, _COST, _LATE, _NOTE, _REFUSAL = 11, 12, 14, 15, 16, 17, 19, 20, 21
 
+# Counted by the database, beside the interpreter lock: twenty thousand rows would be handed over one by one, see `bulk`.
+_EDGES: Final = (
+    "SELECT caller, agent, count(*), sum(status IN ('error', 'timeout')), sum(status = 'refused'), "
+    "json_group_array(duration_ms) FROM (SELECT substr(source, 1, instr(source || '/', '/') - 1) AS caller, agent, status, "
+    "duration_ms FROM calls{} ORDER BY n DESC LIMIT ?) GROUP BY caller, agent ORDER BY coalesce(caller, ''), agent"
+)
+_REFUSALS: Final = (
+    "SELECT coalesce(code, ''), count(*) FROM (SELECT code FROM calls{} ORDER BY n DESC LIMIT ?) GROUP BY code ORDER BY code"
+)
+
 _decode_cost = msgspec.json.Decoder(Cost).decode
+_decode_times = msgspec.json.Decoder(list[float | None]).decode
 
 # Returns audit rows after an id, in order, at most a given number of them.
 Source = Callable[[int, int], list[Row]]
@@ -214,15 +226,15 @@ class CallIndex:
                 found[place][status] = count
         return [Bucket(since + index * width, since + (index + 1) * width, counts) for index, counts in enumerate(found)]
 
-    def edges(self, since: int, tenant_id: str | None) -> list[Edge]:
-        """Return which agent called which since a time, of the newest calls."""
-        where, values = self._where(CallFilter(tenant_id=tenant_id, since=since, roots_only=False))
-        query = f"SELECT source, agent, status, duration_ms FROM calls{_clause(where)} ORDER BY n DESC LIMIT ?"  # noqa: S608
-        found: dict[tuple[str | None, str], list[tuple[str, float | None]]] = {}
-        for source, agent, status, took_ms in self._connection.execute(query, (*values, _EDGE_ROWS_MAX)):
-            caller = None if source is None else str(source).partition("/")[0]
-            found.setdefault((caller, agent), []).append((status, took_ms))
-        return [_edge(*pair, ends) for pair, ends in sorted(found.items(), key=lambda one: (one[0][0] or "", one[0][1]))]
+    def traffic(self, since: int, tenant_id: str | None) -> Traffic:
+        """Return which agent called which since a time, and how often calls were refused, of the newest calls."""
+        edges = self._counted(_EDGES, CallFilter(tenant_id=tenant_id, since=since, roots_only=False), _EDGE_ROWS_MAX)
+        refused = CallFilter(tenant_id=tenant_id, since=since, roots_only=False, status="refused")
+        return Traffic([_edge(*one) for one in edges], dict(self._counted(_REFUSALS, refused, _REFUSALS_MAX)))
+
+    def _counted(self, query: str, wanted: CallFilter, rows_max: int) -> list[tuple[Any, ...]]:
+        where, values = self._where(wanted)
+        return self._connection.execute(query.format(_clause(where)), (*values, rows_max)).fetchall()
 
     def _where(self, wanted: CallFilter) -> tuple[list[str], list[Any]]:
         where: list[str] = []
@@ -363,11 +375,10 @@ def _row(found: tuple[Any, ...]) -> CallRow:
     )  # fmt: skip
 
 
-def _edge(source: str | None, target: str, ends: list[tuple[str, float | None]]) -> Edge:
-    took = sorted(one for _, one in ends if one is not None)
+def _edge(source: str | None, target: str, calls: int, failed: int, refused: int, times: str) -> Edge:
+    took = sorted(one for one in _decode_times(times) if one is not None)
     p95 = took[min(len(took) - 1, int(len(took) * 0.95))] if took else 0.0
-    failed = sum(status in {"error", "timeout"} for status, _ in ends)
-    return Edge(source, target, len(ends), failed, sum(status == "refused" for status, _ in ends), p95)
+    return Edge(source, target, calls, failed, refused, p95)
 
 
 def _kept(value: Any) -> Any:

@@ -17,7 +17,7 @@ import msgspec
 from comity.core.handoff.machine import Handoff, State
 from comity.core.journal.audit import Row
 from comity.core.journal.records import PAUSED_AT, RUNS_ON, Document, StoredCall, StoredSession
-from comity.core.reading import AuditFilter, Bucket, CallFilter, CallRow, Edge, Page, read_cursor, write_cursor
+from comity.core.reading import AuditFilter, Bucket, CallFilter, CallRow, Page, Traffic, read_cursor, write_cursor
 from comity.core.session import parts
 from comity.core.session.session import Session
 from comity.engines.cipher import TRIED_MAX
@@ -289,11 +289,11 @@ class StoreReader:
         with self._parts().newest() if index is None else contextlib.nullcontext(index) as calls:
             return calls.histogram(wanted, since, until, buckets)
 
-    def edges(self, since: int, tenant_id: str | None) -> list[Edge]:
-        """Return which agent called which since a time, of the newest calls."""
+    def traffic(self, since: int, tenant_id: str | None) -> Traffic:
+        """Return which agent called which since a time, and how often calls were refused, of the newest calls."""
         index = self._near()
         with self._parts().newest() if index is None else contextlib.nullcontext(index) as calls:
-            return calls.edges(since, tenant_id)
+            return calls.traffic(since, tenant_id)
 
     def catch_up(self) -> bool:
         """Take a bounded part of the audit into the index of calls; return whether it has everything."""
