@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from comity import Agent, Context, Node
+from comity.engines.clock import SystemIds
+from comity.errors import UnavailableError
 
 WHO = contextvars.ContextVar("who", default="no caller")
 
@@ -116,6 +118,42 @@ async def test_a_timeout_inside_suspended_code_raises_there() -> None:
 
     replies = await together(agent, "TIMES_OUT", "TIMES_OUT")
     assert [reply.data for reply in replies] == ["timed out", "timed out"]
+
+
+async def test_code_that_catches_what_is_raised_where_it_waits_has_its_own_context_variables() -> None:
+    agent = Agent("A")
+
+    @agent.capability("SETS_AND_TIMES_OUT")
+    async def sets_and_times_out() -> str:
+        WHO.set("the call")
+        try:
+            async with asyncio.timeout(0):
+                await asyncio.sleep(5)
+        except TimeoutError:
+            return WHO.get()
+        return "not reached"
+
+    replies = await together(agent, "SETS_AND_TIMES_OUT")
+    assert replies[0].data == "the call"
+
+
+async def test_a_call_that_cannot_be_run_ends_at_once_and_the_log_says_why(caplog: pytest.LogCaptureFixture) -> None:
+    class NoneLeft(SystemIds):
+        def chance(self) -> float:
+            raise RuntimeError("no random numbers left")
+
+    agent = Agent("A")
+
+    @agent.capability("FAILS")
+    async def fails() -> None:
+        raise UnavailableError("not now")  # it would be tried again after a pause of random length
+
+    async with Node([agent], ids=NoneLeft()) as node:
+        reply = await node.call("A", "FAILS", user_id="u", timeout_ms=600_000)
+    assert reply.error is not None
+    assert reply.error.code == "TARGET_CRASHED"
+    assert "no random numbers left" in caplog.text
+    assert "no random numbers left" not in reply.message
 
 
 async def test_a_call_cancelled_before_its_code_began_never_runs_and_frees_its_place_at_once() -> None:

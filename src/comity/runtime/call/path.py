@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -65,6 +66,8 @@ from comity.runtime.tracing import standing
 
 if TYPE_CHECKING:
     from comity.core.guidance.guidance import Finding
+
+log = logging.getLogger("comity")
 
 HandOff = Callable[[Call, Draft, ExpectedOutput | None], Coroutine[Any, Any, Reply]]
 _NOTHING = Checked({})
@@ -493,9 +496,9 @@ class CallPath(Replies):
         self._batches.start(call)
 
     async def _run(self, call: Call) -> None:
-        if OTEL in MODULES or use.has_begun:
-            ambient.enter(standing.place_of(self.recorder, call, call.request))
         try:
+            if OTEL in MODULES or use.has_begun:
+                ambient.enter(standing.place_of(self.recorder, call, call.request))
             if call.state is not RUNNING:  # it ended, or was put aside, before its code began
                 return
             if call.began_ms and self._is_shared(self.clock.now_ns()) and (turn := self._turnstile.begin(call.request)):
@@ -507,6 +510,9 @@ class CallPath(Replies):
                 self.settlement.cancel(call, "the agent's task was cancelled")
         except Paused as paused:
             self.settlement.pause(call.top, paused.approval, partial(self._go_on, self, self._journal, paused.approval.id))
+        except Exception:  # the task boundary: what runs the agent's code failed, and no caller may wait for the timeout
+            log.exception("the call %s could not be run", call.request.request_id)
+            self._fail(call, f"{call.request.target} could not be run")
         else:
             self.settlement.settle(call, FINISH, reply)
         finally:
@@ -515,7 +521,7 @@ class CallPath(Replies):
             self.activations.leave(call)
 
     def _fail(self, call: Call, why: str) -> None:
-        """End a call whose agent could not be brought to memory."""
+        """End a call whose agent could not be brought to memory, or whose code could not be run."""
         error = Error.of("TARGET_CRASHED", why)
         self.settlement.settle(call, CANCEL, Reply(status=Status.ERROR, error=error, message=why))
 
