@@ -269,6 +269,8 @@ def test_lists_are_the_same_while_the_index_of_a_long_audit_is_made(tmp_path, mo
             read = []
             rows_after = behind.rows_after
             monkeypatch.setattr(behind, "rows_after", lambda *place: read.extend(found := rows_after(*place)) or found)
+            assert behind.call_rows([]) == []
+            assert read == []
             assert behind.traffic(0, None).refusals == {"ROUTING_UNKNOWN_CAPABILITY": 1}
             assert [one.id for one in read] == [
                 behind.head_id() - 3 + one for one in range(4)

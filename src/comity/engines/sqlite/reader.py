@@ -273,6 +273,9 @@ class StoreReader:
 
     def call_rows(self, request_ids: Iterable[str]) -> list[CallRow]:
         """Return calls as they are listed, in the order of their ids; an unknown call is left out."""
+        request_ids = list(request_ids)
+        if not request_ids:  # as a live page asks ten times a second while nothing happens
+            return []
         index = self._near()
         if index is None:
             return self._parts().calls(request_ids)
