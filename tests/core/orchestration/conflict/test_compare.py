@@ -33,7 +33,7 @@ def test_every_labelled_pair_is_judged_as_labelled(name: str, least: int) -> Non
     assert [(pair, got) for label, pair, got in found if got.relation is not label] == []
 
 
-@pytest.mark.parametrize("name", ["further_pairs.yaml", "everyday_pairs.yaml"])
+@pytest.mark.parametrize("name", ["further_pairs.yaml", "everyday_pairs.yaml", "plain_pairs.yaml"])
 def test_pairs_that_were_labelled_without_a_look_at_the_rules_are_judged_as_labelled_but_for_a_few(name: str) -> None:
     found = judged(read_corpus(Path(__file__).parent / name))
     wrong = [(pair, got) for label, pair, got in found if got.relation is not label]

@@ -227,6 +227,8 @@ def _figure_in_text(left: Any, right: Any, rules: Rules) -> Finding | None:
 def _sentences(left: str, right: str, rules: Rules) -> Finding:
     if why := texts.turned_round(left, right):
         return Finding(Relation.CONFLICT, "text", why)
+    if why := texts.attributed(left, right):
+        return Finding(Relation.CONFLICT, "text", why)
     likeness = texts.similarity(left, right)
     if likeness >= texts.SAME_SENTENCE:
         one, other = texts.figures(left), texts.figures(right)

@@ -194,7 +194,8 @@ public | private
 internal | external
 majority most | minority
 always | never
-stable | unstable volatile
+stable steady flat unchanged constant | unstable volatile collapse plunge surge soar rise fall increase decrease grow shrink
+  drop
 likely | unlikely
 healthy | sick unhealthy
 guilty | innocent
@@ -231,6 +232,7 @@ _PASTS: Final = {
     "sold": "sell", "bought": "buy", "won": "win", "lost": "lose", "began": "begin", "went": "go", "gone": "go",
 }  # fmt: skip
 OPPOSITES: Final = _opposed()
+_CAUSE: Final = re.compile(r"\b(?:(?<=ed )by|(?<=en )by|led by|built by|due to|because of|owing to)\b", re.IGNORECASE)
 _SIGN: Final = re.compile(r"(?:(?<=\w)[+-]+)?$")
 _WORD: Final = re.compile(r"[^\W_]+(?:[.'’-][^\W_]+)*|\d+(?:[.,]\d+)*%?")
 
@@ -394,6 +396,14 @@ def exchanged(left: str, right: str) -> str:
         return ""
     is_named = all(word[0].isupper() and word[1:].islower() for word in pairs[0])
     return " / ".join(pairs[0]) if is_named else ""
+
+
+def attributed(left: str, right: str) -> str:
+    """Return the two doers or causes that two sentences name for the same thing; empty if there are none."""
+    one, other = _CAUSE.split(left, maxsplit=1), _CAUSE.split(right, maxsplit=1)
+    if len(one) < 2 or len(other) < 2 or _content(one[0]) != _content(other[0]) or _content(one[1]) & _content(other[1]):
+        return ""
+    return f"{plain(one[1])} / {plain(other[1])}"
 
 
 def figures(text: str) -> list[str]:

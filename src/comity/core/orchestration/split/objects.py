@@ -5,20 +5,22 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from comity.core.orchestration.split.connectives import Link
+from comity.core.orchestration.split.connectives import Link, masked
 from comity.core.orchestration.split.verbs import PREPOSITIONS, VERBS, starts_like_a_clause, tokens, without_politeness
 
 # Two tasks at once, the first as a noun or a gerund: "while you're checking the stock, draft the offer".
 _BESIDE: Final = re.compile(
-    r"^(?:while\s+(?:you\s+are|you're)\s+|(?:besides|apart\s+from|aside\s+from|in\s+addition\s+to|alongside|as\s+well\s+as)\s+)"
+    r"^(?:whil(?:e|st)\s+(?:(?:you\s+are|you're)\s+|(?=(?:the\s+|our\s+)?[\w'’-]+\s+[a-z]+s\s+(?:the|our|my|an?)\s))|(?:besides|apart\s+from|aside\s+from|in\s+addition\s+to|alongside|along\s+with|together\s+with|as\s+well\s+as)\s+)"
     r"(?!that\b|this\b|it\b|at\s+it|doing\s+that)(?P<one>[^,]{3,200}),\s*(?P<other>.+)$",
     re.IGNORECASE | re.DOTALL,
 )
 _WHILE: Final = re.compile(
-    r"\s*,?\s+while\s+(?:also\s+|simultaneously\s+)?(?=[a-z]+ing\b|[a-z]+\s+[a-z]+s\s+(?:the|our|my|an?)\s)", re.IGNORECASE
+    r"\s*,?\s+while\s+(?:also\s+|simultaneously\s+)?(?=[a-z]+ing\b|[a-z]+\s+[a-z]+s\s+(?:the|our|my|an?)\s|you\s+(?!are\b|were\b|can\b|wait\b))(?:you\s+)?",
+    re.IGNORECASE,
 )
+_TOGETHER: Final = r"(?:in\s+parallel|at\s+the\s+same\s+time|at\s+once|simultaneously|concurrently|side\s+by\s+side)"
 _AT_ONCE: Final = re.compile(
-    r"\s*,?\s+(?:all\s+|both\s+)?(?:in\s+parallel|at\s+the\s+same\s+time|at\s+once|simultaneously|concurrently|side\s+by\s+side)\s*[.!]?$",
+    rf"\s*,?\s+(?:all\s+|both\s+)?{_TOGETHER}\s*[.!]?$|^{_TOGETHER}\s*,?\s+",
     re.IGNORECASE,
 )
 _LISTED: Final = re.compile(r"\s*,\s*and\s+|\s*,\s*|\s+and\s+", re.IGNORECASE)
@@ -50,13 +52,15 @@ def objects(sentence: str) -> list[tuple[str, Link]]:
         things = _LISTED.split(found["things"])
         if len(things) > 1 and all(_NOUN.match(one) for one in things):
             return [(f"{found['lead']} {one}", Link.AND if at else Link.SENTENCE) for at, one in enumerate(things)]
-    verb = tokens(bare)[:1]
+    alone = _AT_ONCE.sub("", bare)
+    verb = tokens(alone)[:1]
     if not verb or verb[0] not in VERBS:
         return []
-    if (found := _SECOND_OBJECT.match(bare)) and _is_object(found["other"]):
-        return [(f"{found['verb']} {found['one']}", Link.SENTENCE), (f"{found['verb']} {found['other']}", Link.THEN)]
-    things = _LISTED.split(_AT_ONCE.sub("", bare))
-    if _AT_ONCE.search(bare) and len(things) > 1 and not any(starts_like_a_clause(one) for one in things[1:]):
+    if (found := _SECOND_OBJECT.match(masked(bare))) and _is_object(found["other"]):
+        name, one, other = (bare[slice(*found.span(group))] for group in ("verb", "one", "other"))
+        return [(f"{name} {one}", Link.SENTENCE), (f"{name} {other}", Link.THEN)]
+    things = _LISTED.split(alone)
+    if alone != bare and len(things) > 1 and not any(starts_like_a_clause(one) for one in things[1:]):
         return [(things[0], Link.SENTENCE), *((f"{verb[0]} {one}", Link.AND) for one in things[1:])]
     return []
 

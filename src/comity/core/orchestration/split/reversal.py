@@ -5,10 +5,19 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from comity.core.orchestration.split.verbs import AUXILIARIES, WH, lemma, starts_like_a_clause, tokens, without_politeness
+from comity.core.orchestration.split.verbs import (
+    AUXILIARIES,
+    OBJECTS,
+    VERBS,
+    WH,
+    lemma,
+    starts_like_a_clause,
+    tokens,
+    without_politeness,
+)
 
-_DOER: Final = r"(?:you(?:'ve|\s+have|\s+had|'re|\s+are|\s+will|'ll)?\s+(?:already\s+|first\s+|just\s+|been\s+)?)"
-_WHEN: Final = r"(?:after|once|when|as\s+soon\s+as)"
+_DOER: Final = r"(?:having\s+|you(?:'ve|\s+have|\s+had|'re|\s+are|\s+will|'ll)?\s+(?:already\s+|first\s+|just\s+|been\s+)?)"
+_WHEN: Final = r"(?:after|once|when|as\s+soon\s+as|following|upon)"
 _ASKING: Final = WH | AUXILIARIES
 _NOT: Final = r"(?:please\s+)?(?:do\s+not|don't|never)"
 # Each pattern names the half to be done first `early`; the second value says which half is the main clause.
@@ -16,20 +25,33 @@ _PATTERNS: Final = tuple(
     (re.compile(pattern, re.IGNORECASE | re.DOTALL), main)
     for pattern, main in (
         (r"^(?:but\s+)?(?:before|prior\s+to)\s+(?P<late>[^,]+),\s*(?P<early>.+)$", "early"),
-        (rf"^(?:only\s+)?(?:{_WHEN}|having)\s+(?P<early>[^,]+),\s*(?P<late>.+)$", "late"),
+        (rf"^(?:only\s+)?{_WHEN}\s+(?P<early>[^,]+),\s*(?P<late>.+)$", "late"),
+        (r"^(?P<early>having\s+[^,]+),\s*(?P<late>.+)$", "late"),
         (r"^(?P<late>(?:hold|delay|postpone|defer|pause|stop)\s.+?)\s*,?\s+until\s+(?P<early>.+)$", "late"),
         (rf"^{_NOT}\s+(?P<late>.+?)\s*,?\s+(?:until|before|unless)\s+(?P<early>.+)$", "late"),
         (rf"^(?P<late>.+?)\s*,?\s+(?:but\s+)?(?:only\s+)?{_WHEN}\s+(?P<early>.+)$", "late"),
         (r"^(?P<late>.+?)\s*[,;–—-]*\s+but\s+(?:first|before\s+that)\s*,?\s*(?P<early>.+)$", "both"),
+        (r"^(?P<late>.+?)\s*[,;–—-]*\s+but\s+(?P<early>.+?)\s+(?:first|beforehand)[.!]?$", "both"),
         (r"^(?P<early>.+?)\s*,?\s+(?:but\s+)?(?:before|prior\s+to)\s+(?P<late>.+)$", "early"),
     )
 )
+_ENDS: Final = (
+    r"(?:complete|finishe|succeed|end|close|clear|arrive|passe|land|expire|respond|replie|launche)s?|"
+    r"(?:comes?\s+(?:in|back)|goes\s+live)"
+)
+_MADE_BY_WORK: Final = re.compile(  # a task named by its noun: "following the risk assessment"
+    r"^(?:the\s+|your\s+|our\s+)?(?:[\w'’-]+\s+){0,3}?(?:approval|receipt|completion|assessment|analysis|review|audit|check|scan|inspection|evaluation|"
+    r"calculation|simulation|comparison|validation|verification|reconciliation|translation)(?:\s+(?:of|by|from)\s.+)?$",
+    re.IGNORECASE,
+)
+_TOLD: Final = re.compile(r"^(?:let|tell|notify|inform|alert|remind|ping)\s+(?:me|us)(?:\s+know)?$", re.IGNORECASE)
 _STATE: Final = re.compile(
-    r"^(?:the|our|my|all|both|every|each|a|an)\s+(?:[\w'’-]+\s+){1,5}?(?:is|are|has|have)(?:\s+been)?\s+"
-    r"(?:[a-z]+ed|done|complete|ready|written|sent|paid|built|set\s+up|through|back|over)\b",
+    rf"^(?:the|our|my|all|both|every|each|a|an)\s+(?:[\w'’-]+\s+){{1,5}}?(?:(?:is|are|has|have)(?:\s+been)?\s+"
+    rf"(?:[a-z]+ed|done|complete|ready|written|sent|paid|built|set\s+up|through|back|over)|{_ENDS})\b",
     re.IGNORECASE,
 )
 _NAMED: Final = re.compile(r"^[A-Z]\w+(?:\s[A-Z]\w+)?\s(?:has|have)\s(?:[a-z]+ed|done|written|sent|paid|built|found|made)\b")
+_OURS: Final = re.compile(r"^we\s+", re.IGNORECASE)  # "before we sign the contract"
 _ADVERB: Final = re.compile(r"^(?:first|already|just|also|then|even|ever)\s+", re.IGNORECASE)
 
 
@@ -41,14 +63,19 @@ def reversed_parts(text: str) -> tuple[str, str] | None:
         if not found:
             continue
         early, late = found["early"].strip(" ,"), found["late"].strip(" ,.")
-        done, then = _task(early, is_main=main != "late"), _task(late, is_main=main != "early")
+        done, then = _task(early, is_main=main != "late", is_early=True), _task(late, is_main=main != "early", is_early=False)
         connective = bare[found.end("late") if found.start("late") < found.start("early") else 0 : found.start("early")]
-        if done and then and not (_STATE.match(done) and (tokens(then)[0] in _ASKING or "when" in connective.lower())):
+        if (
+            done
+            and then
+            and not _TOLD.match(then)
+            and not (_STATE.match(done) and (tokens(then)[0] in _ASKING or "when" in connective.lower()))
+        ):
             return done, then
     return None
 
 
-def _task(text: str, *, is_main: bool) -> str:
+def _task(text: str, *, is_main: bool, is_early: bool) -> str:
     """Return a half as a request: the main clause as it is, the other without its doer; empty if it asks for nothing."""
     if is_main:
         return text if starts_like_a_clause(text, is_strong=True) else ""
@@ -57,10 +84,14 @@ def _task(text: str, *, is_main: bool) -> str:
     words = tokens(bare)
     if _STATE.match(bare) or _NAMED.match(bare):
         return bare  # what another person or a machine does: "the auditor has signed the report"
+    if is_early and _MADE_BY_WORK.match(bare):
+        return bare
     if words[:1] in (["know"], ["understand"]):
         return ""
     if len(words) < 2 or (words[0].endswith("s") and not words[0].endswith("ss")):
         return ""
     has_doer = bare != text
-    is_gerund = words[0].endswith("ing") and bool(lemma(words[0]))
+    if (doer := _OURS.match(text)) and words[1:2] and words[1] in VERBS:
+        return text[doer.end() :]
+    is_gerund = words[0].endswith("ing") and bool(lemma(words[0]) or words[1] in OBJECTS)
     return bare if is_gerund or (has_doer and lemma(words[0])) else ""

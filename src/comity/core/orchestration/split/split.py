@@ -11,10 +11,14 @@ from comity.core.orchestration.split.connectives import (
     BOUNDARY,
     EARLIER,
     STRONG,
+    WHEN,
     Link,
     followed,
     has_same_antecedent,
+    is_about_the_same,
+    is_chain,
     is_next_in_line,
+    is_repeated,
     items,
     masked,
     refers_back,
@@ -27,6 +31,7 @@ from comity.core.orchestration.split.objects import at_once, objects
 from comity.core.orchestration.split.plan import Part, Plan
 from comity.core.orchestration.split.reversal import reversed_parts
 from comity.core.orchestration.split.verbs import (
+    AMBIGUOUS,
     AUXILIARIES,
     DETERMINERS,
     LOOKING,
@@ -35,6 +40,7 @@ from comity.core.orchestration.split.verbs import (
     VERBS,
     WH,
     is_condition,
+    lemma,
     starts_like_a_clause,
     tokens,
     without_politeness,
@@ -45,22 +51,44 @@ TEXT_MAX: Final = 4_000  # characters that are looked at
 SURE: Final = 0.5  # from this confidence on a classifier's word counts
 _LEADING: Final = re.compile(r"^(?:and|but)\s+(?!then\b)", re.IGNORECASE)
 _FIRST: Final = re.compile(
-    r"^(?:first(?:ly)?(?!\s+(?:question|thing|task|point|request))(?:\s+of\s+all|\s+off)?|initially|at\s+first|for\s+starters|in\s+a\s+first\s+step|to\s+(?:begin|start)\s+with|start\s+by|begin\s+by|begin\s+with|as\s+a\s+first\s+step)\b[\s,:]*",
+    r"^(?:first\s+things\s+first|first(?:ly)?(?!\s+(?:question|thing|task|point|request))(?:\s+of\s+all|\s+off)?|initially|at\s+first|for\s+starters|in\s+a\s+first\s+step|to\s+(?:begin|start)\s+with|start\s+by|begin\s+by|begin\s+with(?=\s+\w+ing\b)|as\s+a\s+first\s+step)\b[\s,:]*",
     re.IGNORECASE,
 )
 
 _ASKED_FOR: Final = re.compile(
     r"^(?:(?:i|we)(?:'d|\s+would|\s+also)*\s+(?:need|want|like)|give\s+(?:me|us)|get\s+(?:me|us)|prepare|produce|provide|create|make|write|draft|build|"
-    r"generate|show\s+(?:me|us)|send\s+(?:me|us))\s+(?:both\s+)?(?:an?|the|my|our|two|three)\s+\w+",
+    r"generate|(?P<proposed>suggest|recommend|design)|show\s+(?:me|us)|send\s+(?:me|us))\s+(?:both\s+)?(?:an?|the|my|our|two|three)\s+\w+",
     re.IGNORECASE,
 )
-_THING: Final = re.compile(r"^an?\s+\w+\s+\w+", re.IGNORECASE)
+_THING: Final = re.compile(r"^an?\s+[\w-]+\s+\w+", re.IGNORECASE)
+_OF_ITS_OWN: Final = re.compile(r"\b(?:for|of|about|to|on)\b", re.IGNORECASE)
 _HOLDING: Final = re.compile(r"\b(?:with|between|including|containing|comparing|that|which|featuring|from)\b", re.IGNORECASE)
 
 _HAVING: Final = re.compile(
-    r"^(?:have|get)\s+(?:it|them|this|that|these|those|the\s+\w+|both)\s+\w+(?:ed|en|t|d)\b", re.IGNORECASE
+    r"^(?:have|get)\s+(?:(?:it|them|this|that|these|those|the\s+\w+|both)\s+\w+(?:ed|en|t|d)\b"
+    r"|(?!you\b|we\b|i\b|they\b)(?:the\s+|our\s+|my\s+)?[\w'’-]+\s+(?P<verb>[a-z]+)\s)",
+    re.IGNORECASE,
 )
-_MANNER: Final = re.compile(r"^\s*(?:keep\s+(?:it|them|this|that)\s.{2,60}|(?:be|make\s+it)\s+\w+\s*[.!]?)$", re.IGNORECASE)
+# Verbs of one object, or of one person's task: what follows "and" is another of them.
+_UNFINISHED: Final = re.compile(
+    r"\b(?:to|can|could|should|must|will|would|may|might)\s+((?:\w+\s*,\s*)*\w+)\s*,?$", re.IGNORECASE
+)
+_TOLD_TO: Final = re.compile(
+    r"(?:^|\b(?=\w+ing\b))(?:tell|ask|instruct|allow|teach|train|advise)(?:ing)?\s+(?:[\w'’-]+\s+){1,4}?to\s+\w+", re.IGNORECASE
+)
+_HOW_TO: Final = re.compile(r"^(?:how|where|when)\s+(?:do|can|could|should|would|might)\s+(?:i|we|you|one)\b", re.IGNORECASE)
+_PREDICATE: Final = re.compile(
+    r"^\w+\s+(?:(?:since|been|not|also|still|already|never|now)\b|\w+(?:ed|ly|ing)\b)", re.IGNORECASE
+)
+_ALTERNATIVES: Final = re.compile(r"\s\bor\b[^?]*\?$", re.IGNORECASE)
+_MAIN: Final = re.compile(r",|\s(?=(?:we|you)\s(?:should|must|need\sto)\b)", re.IGNORECASE)  # where a main clause may begin
+_TROUBLE: Final = re.compile(
+    r"^(?:my|our|the|i)\b.*(?:n't|\b(?:not|cannot|never|wrong|broken|missing|stuck|down|fails?))\b", re.IGNORECASE
+)
+_MANNER: Final = re.compile(
+    r"^\s*(?:(?:explain|justify|state|give)\s+(?:it|why|your\s+\w+)\s*[.!?]?|keep\s+(?:it|them|this|that)\s.{2,60}|(?:be|make\s+it)\s+\w+\s*[.!]?)$",
+    re.IGNORECASE,
+)
 _IN_ORDER: Final = re.compile(r"\b(?:in (?:this|that|the following) order|steps?|in order|in turn|one after)\b", re.IGNORECASE)
 
 _SHOWN: Final = tuple([verb, whom] for verb in ("tell", "show", "let") for whom in ("me", "us"))
@@ -95,7 +123,7 @@ def split(text: str, rank: Rank | None = None) -> Plan:
 
 def _pieces(text: str) -> list[_Piece]:
     listed = items(text)
-    if listed is not None and all(starts_like_a_clause(one, is_strong=True) for one in listed[1]):
+    if listed is not None and 2 * sum(starts_like_a_clause(one, is_strong=True) for one in listed[1]) > len(listed[1]):
         return _of_list(*listed)
     pieces: list[_Piece] = []
     was_first = False
@@ -107,7 +135,8 @@ def _pieces(text: str) -> list[_Piece]:
         found = _of_sentence(sentence)
         if not found:
             continue
-        if pieces and not _stands(found[0].text, is_strong=found[0].link in STRONG or was_first):
+        is_asked = _stands(found[0].text, is_strong=found[0].link in STRONG or was_first)
+        if pieces and not is_asked and not (found[0].link is Link.ALSO and _TROUBLE.match(found[0].text)):
             _join(pieces, found)  # no request of its own: what it says belongs to what stands before it
         elif len(pieces) == 1 and not _stands(pieces[0].text, is_strong=True):
             found[0].text = f"{pieces[0].text} {found[0].text}"
@@ -185,7 +214,7 @@ def _cuts(sentence: str) -> list[_Piece]:
             if kind in STRONG and not pieces:
                 link, start = kind, found.end()
             continue
-        if _is_cut(left, right, kind, found.group()):
+        if _is_cut(left, right, kind, found.group(), is_first=not pieces):
             pieces.append(_Piece(left, link))
             start, link = found.end(), kind
     pieces.append(_Piece(sentence[start:], link))
@@ -194,51 +223,85 @@ def _cuts(sentence: str) -> list[_Piece]:
 
 def _followed(piece: _Piece) -> list[_Piece]:
     first, *later = followed(piece.text) or [piece.text]
-    return [_Piece(_tidy(first), piece.link), *(_Piece(_tidy(one), Link.THEN) for one in later)]
+    one, *beside = _of_one_verb(first) or [_Piece(_tidy(first), piece.link)]
+    one.link = piece.link
+    return [one, *beside, *(_Piece(_tidy(text), Link.THEN) for text in later)]
 
 
 def _tidy(text: str) -> str:
     return _FIRST.sub("", text.strip(" ,;:\t\n–—-")).strip()
 
 
-def _is_cut(left: str, right: str, kind: Link, connective: str) -> bool:
+def _is_cut(left: str, right: str, kind: Link, connective: str, *, is_first: bool) -> bool:
     """Return whether a connective parts two requests."""
     is_strong = kind in STRONG
     if kind in {Link.AND, Link.ALSO} and _is_second_thing(left, right):
         return True
-    if not _stands(left, is_strong=False) or not _begins(right, kind):
+    is_lone = not is_first and "," in connective and left.strip().lower() in VERBS - AMBIGUOUS  # "fix it, deploy, and tell Bo"
+    if not (is_lone or _stands(left, is_strong=False)) or not _begins(right, kind):
         return False
     said, told = tokens(without_politeness(_FIRST.sub("", left.strip()))), tokens(without_politeness(right))
     if kind is Link.THEN and is_condition(without_politeness(left)) and "then" in connective.lower():
         return False  # if …, then …
+    if _is_one_clause(left, right, said, told, connective):
+        return False
     if is_strong:
         return True
-    if said[0] in _SUBJECTS and told[0] not in WH | AUXILIARIES and not AUXILIARIES & set(said[1:6]):
+    if (
+        said[0] in _SUBJECTS
+        and not AUXILIARIES & set(said[1:6])
+        and (told[0] not in WH | AUXILIARIES or _PREDICATE.match(right))
+    ):
         return False  # a second predicate: "which campaigns reached 10,000 people and cost less than 2 cents"
-    if told[0] in WH and (_has_subordinate(said) or said[0] not in WH | AUXILIARIES):
+    if told[0] in WH and not WHEN.match(right) and (_has_subordinate(said) or said[0] not in WH | AUXILIARIES):
         return False  # "tell me what it costs and why it matters"
-    if told[0] in AUXILIARIES and said[0] not in WH | AUXILIARIES and not _HAVING.match(without_politeness(right)):
+    if told[0] in AUXILIARIES and said[0] not in WH | AUXILIARIES and not _is_caused(without_politeness(right)):
         return False
+    if told[0] in WH and not WHEN.match(right) and is_about_the_same(right):
+        return False  # "who should attend the meeting and what is its agenda?"
     if _MANNER.match(right):
         return False  # how to do it: "and keep it short"
     if (
         PAIRING & set(said[:2])
-        and told[0] not in {"tell", "write", "send", "draft"}
+        and told[0] in AMBIGUOUS - {"draft"}
         and len(said) <= 3
         and told[1:2] != [*DETERMINERS & set(told[1:2])]
     ):  # "compare price and rate"
         return False
     if said[-1:] == ["ahead"] or (said[0] in {"go", "try", "come"} and len(said) <= 2):  # "go ahead and"
         return False
-    if said[-2:-1] == ["to"] and said[-1] in VERBS:
-        return False  # two verbs of one object: "what does it cost to build and maintain the platform"
     is_shown = told[0] in {"say", "explain", "see", "find", "identify"} or told[:2] in _SHOWN
     return not (said[0] in LOOKING and is_shown and "," not in connective and kind is Link.AND and not refers_back(right, ""))
 
 
+def _is_one_clause(left: str, right: str, said: list[str], told: list[str], connective: str) -> bool:
+    """Return whether a verb that follows a connective has its subject or its object in the clause on the other side."""
+    if told[0] in WH | AUXILIARIES:
+        return False
+    is_then = "then" in connective.lower()
+    if not is_then and (found := _UNFINISHED.search(left)) and found[1].islower() and lemma(tokens(found[1])[0]):
+        return True  # verbs of one object: "what does it cost to build and maintain the platform"
+    if said[0] in _SUBJECTS | AUXILIARIES and _ALTERNATIVES.search(right):
+        return True  # "what comes first, paying or saving?"
+    if "," in connective:
+        return False
+    if without_politeness(right) != right.strip():
+        return False
+    return bool(_HOW_TO.match(left) or (not is_then and _TOLD_TO.search(without_politeness(left))))
+
+
+def _is_caused(text: str) -> bool:
+    """Return whether a text asks for what another person is to do: "have it signed", "have Nina approve the draft"."""
+    found = _HAVING.match(text)
+    return found is not None and (found["verb"] is None or found["verb"].lower() in VERBS)
+
+
 def _is_second_thing(left: str, right: str) -> bool:
     """Return whether two things are asked for by one verb: "I need a forecast of sales and a persona for students"."""
-    return bool(_ASKED_FOR.match(without_politeness(left)) and _THING.match(right)) and not _HOLDING.search(left)
+    asked = _ASKED_FOR.match(without_politeness(left))
+    if not asked or not _THING.match(right) or _HOLDING.search(left):
+        return False
+    return asked["proposed"] is None or bool(_OF_ITS_OWN.search(left))  # "suggest a name and a slogan for the shop" is one
 
 
 def _has_subordinate(words: list[str]) -> bool:
@@ -257,8 +320,8 @@ def _stands(text: str, *, is_strong: bool) -> bool:
         return True  # "start by comparing the offers"
     if starts_like_a_clause(bare, is_strong=True):
         return True
-    _, comma, after = bare.partition(",")  # "for the launch, recommend channels"
-    return bool(comma) and starts_like_a_clause(after, is_strong=True)
+    _, *after = _MAIN.split(bare, maxsplit=1)  # "for the launch, recommend channels"
+    return bool(after) and starts_like_a_clause(after[0], is_strong=True)
 
 
 def _begins(text: str, kind: Link) -> bool:
@@ -273,11 +336,11 @@ def _begins(text: str, kind: Link) -> bool:
     after = without_back_phrase(text)
     if after != text.lstrip() and starts_like_a_clause(after):
         return True
-    if words[0] in {"if", "when", "based", "using", "given", "from", "with", "depending", "for", "in"}:
-        _, comma, after = text.partition(",")
-        is_back = words[0] in {"if", "when"} or refers_back(text.partition(",")[0], "")
-        return bool(comma) and is_back and starts_like_a_clause(after)
-    return False
+    said, comma, after = text.partition(",")  # "once received, complete the form", "on that basis, list the risks"
+    is_back = bool(WHEN.match(said)) or refers_back(said, "")
+    return (
+        bool(comma) and is_back and words[0] != "while" and not lemma(words[0]) and starts_like_a_clause(after, is_strong=True)
+    )
 
 
 def _confirmed(pieces: list[_Piece], rank: Rank) -> list[_Piece]:
@@ -300,8 +363,17 @@ def _ordered(pieces: list[_Piece]) -> Plan:
     group: list[int] = []  # places of the parts beside which the next one stands
     base: tuple[int, ...] = ()  # what the group waits for
     for at, piece in enumerate(pieces):
+        if is_repeated(piece.text, pieces[0].text):
+            for one in pieces[1 : at + 1]:
+                one.link = Link.THEN
+    if is_chain([one.text for one in pieces]) and all(one.link in {Link.AND, Link.SENTENCE} for one in pieces):
+        for one in pieces:
+            one.link = Link.THEN
+    for at, piece in enumerate(pieces):
         before = " ".join(one.text for one in pieces[:at])
         is_back = at > 0 and (refers_back(piece.text, before) or is_next_in_line(piece.text, pieces[at - 1].text))
+        if is_back and piece.link is Link.SENTENCE and _are_questions(pieces[at - 1].text, piece.text):
+            is_back = False  # "Who is the CFO of Siemens? What was their revenue?"
         if is_back and piece.link is Link.AND and base and _has_its_antecedent(pieces, at):
             is_back = False  # "then send it to Ana and file it": both speak of what stands before them
         if piece.link is Link.LAST and at:
@@ -320,6 +392,12 @@ def _ordered(pieces: list[_Piece]) -> Plan:
             base, group = (), [*group, at] if not base else [at]
         parts.append(Part(piece.text, base))
     return Plan(tuple(parts))
+
+
+def _are_questions(one: str, other: str) -> bool:
+    """Return whether two texts are questions, the other about what the one speaks of and not about its answer."""
+    first = (*tokens(without_politeness(one))[:1], *tokens(without_politeness(other))[:1])
+    return all(word in WH for word in first) and is_about_the_same(other)
 
 
 def _has_its_antecedent(pieces: list[_Piece], at: int) -> bool:

@@ -48,13 +48,14 @@ cook bake wash brew rehearse annotate blend bundle clone concatenate convey corr
 disclose dismiss donate embed endorse enforce engage enlarge enlist equip fact-check glean hide hypothesise hypothesize
 incorporate indicate invert iterate jot lend mediate moderate orchestrate overwrite partition permit persuade preload preorder
 randomise randomize rectify regroup reiterate remit replay repurpose resize retake retrain revisit scout shortlist shuffle steer
-stitch strategise strategize subdivide tally tighten toggle transpose unwrap widen
+stitch strategise strategize subdivide tally tighten toggle transpose unwrap widen refactor notify agree go see
 """
 # Verbs that are nouns as often: a verb only before what a noun phrase begins with, or at the end of a strong cut.
 _AMBIGUOUS: Final = """
-answer audit balance block book budget call change chart check code comment contact copy cost count cover design document
-draft email estimate file filter focus forecast format fund grade graph group hire index interview invoice issue label launch
-link list load lock log map mark market measure model name note offer order outline pause plan plot post present price process
+address answer audit balance block book budget call change chart check code comment contact copy cost count cover design
+document draft email estimate file filter focus forecast format fund grade graph group hire index interview invoice
+issue label launch link list load lock log map mark market measure model name note offer order outline pause plan plot post
+present price process
 profile project quote rank rate record report request research reserve review round sale schedule score search segment share
 ship show sketch sort split stage state stress structure study summary support survey switch tag target test text total track
 print train transfer trim update mail use value view walk watch work benchmark brief sample sum value
@@ -63,7 +64,7 @@ print train transfer trim update mail use value view walk watch work benchmark b
 _RARE: Final = """
 back bill charge code credit date drive guide host lease light mix patch pin program rent sample serve size spend sponsor
 staff tax trade wire average cap commission contest float ground inventory mock pool probe prompt prototype question scope seed
-sequence showcase spin stack stamp weight workshop
+sequence showcase spin stack stamp weight workshop phone
 """
 RARE: Final = frozenset(_RARE.split())
 VERBS: Final = frozenset(_PLAIN.split()) | frozenset(_AMBIGUOUS.split()) - {"sale", "summary"}
@@ -145,25 +146,30 @@ _POLITE: Final = re.compile(
     rf"""^(?:
     (?:please|kindly|just|now|so|oh|ok|okay|hi|hey|hello|well|also|too|quickly|briefly|maybe|perhaps|again|simply|always|additionally
       |afterwards?|instead|otherwise|immediately|carefully|all\ right|thanks|team)\b[\s,]*
-    |(?:i\ have\ |there\ are\ )?(?:two|three|four|five|several|some|a\ few|a\ couple\ of)\ (?:more\ |small\ |quick\ )?
+    |(?:i\ have\ |i've\ (?:got\ )?|there\ are\ )?(?:two|three|four|five|several|some|a\ few|a\ couple\ of)
+      \ (?:more\ |small\ |quick\ )?
       (?:things|tasks|requests|questions|favou?rs|jobs|points)(?:\ (?:please|for\ you|to\ do))?\ ?[:–—-]\ *
     |(?:my\ |the\ )?(?:first|second|third|next|last|another|other)\ (?:question|thing|task|point|request)
       \ ?(?:[:–—-]|is\ to\b)\ *
     |both\ (?=(?!of\b|the\b|our\b|my\b)\w+\ (?:the|an?|our|my|all|what|how|whether)\b)
     |not\ only\ (?:(?:do|should|must|can)\ (?=(?:i|we|you)\b))?
-    |(?:can|could|would|will)\ (?:you|we|i|someone)\ (?:please\ |kindly\ |also\ |then\ |just\ |perhaps\ )*(?=\w)
+    |(?:can|could|would|will)\ (?:you|we|i|someone)\ (?:please\ |kindly\ |also\ |then\ |just\ |perhaps\ |still\ )*(?=\w)
     |(?:i|we){_ALSO}\ (?:like|want|need|wish|love|have|got)\ (?:you\ |someone\ |us\ )?to\ (?:also\ |then\ )?
-    |you\ (?:should|must|need\ to|can|have\ to)\ (?:also\ |then\ )?
-    |(?:help|assist)\ (?:me|us)\ (?:to\ |with\ )?(?=\w)|let's\ |let\ us\s
+    |(?:you|we)\ (?:should|must|need\ to|can|have\ to)\ (?:also\ |then\ )?
+    |(?:both|all)(?:\ of)?\ (?:these|this|the\ following)(?:\ please)?\ ?[:–—-]\ *
+    |(?:help|assist)\ (?:me|us)\ (?:to\ |with\ (?=\w+ing\b))?(?!with\b)(?=\w)|let's\ |let\ us\s
     |(?:go\ ahead\ and|try\ to|be\ sure\ to|make\ sure\ to|don't\ forget\ to|remember\ to|feel\ free\ to|i\ ask\ you\ to
       |your\ (?:task|job)\ is\ to)\ )""",
     re.IGNORECASE | re.VERBOSE,
 )
 _WANTING: Final = re.compile(rf"^(?:i|we){_ALSO}\ (?:need|want|like|require|love)\b", re.IGNORECASE | re.VERBOSE)
+GOING_ON: Final = re.compile(  # the next step, named by a noun: "end with a recommendation"
+    r"^\s*(?:end|finish|conclude|close|wrap\s+up|move\s+on|continue|proceed|go\s+on)\s+(?:with|by|to)\s", re.IGNORECASE
+)
 _WORD: Final = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 
 
-_PREFIXES: Final = ("double-", "cross-", "re-", "pre-", "fact-", "proof-")
+_WITH_OF: Final = frozenset({"think", "dispose", "take", "get", "make"})
 
 
 @lru_cache(maxsize=4_096)
@@ -171,8 +177,8 @@ def lemma(word: str) -> str:
     """Return the request verb that a gerund, a past form or a third person is made of; empty if it is of none."""
     if word in VERBS:
         return word
-    if word.startswith(_PREFIXES):
-        return lemma(word.partition("-")[2])
+    if "-" in word:  # "double-check", "stress-test"
+        return lemma(word.rpartition("-")[2])
     for ending in ("ing", "ed", "es", "s"):
         if word.endswith(ending):
             root = word[: -len(ending)]
@@ -211,6 +217,8 @@ def starts_like_a_clause(text: str, *, is_strong: bool = False) -> bool:
     if not words:
         return False
     first = words[0]
+    if GOING_ON.match(bare):
+        return True
     if _WANTING.match(bare):
         return len(words) > 2  # "I need" and what
     if first == "when" and not AUXILIARIES & set(words[1:3]):
@@ -220,8 +228,10 @@ def starts_like_a_clause(text: str, *, is_strong: bool = False) -> bool:
     if first in {"don't", "never"} and len(words) > 1:
         first, words = words[1], words[1:]
     if first in RARE:
-        return len(words) > 2 and (words[1] in DETERMINERS or words[1] == "up")
-    if first.startswith(_PREFIXES) and lemma(first):
+        return len(words) > 2 and (words[1] in DETERMINERS or words[1] == "up" or words[1].isdecimal())
+    if words[1:2] == ["of"] and first not in _WITH_OF and not is_strong:
+        return False  # a noun: "the phone number and address of the branch"
+    if "-" in first and lemma(first) and not first.endswith(("ing", "ed")):
         first = lemma(first)
     if first not in VERBS:
         return (_has_object(words) or (is_strong and words[1:2] in (["a"], ["an"]))) and _may_be_a_verb(first)
