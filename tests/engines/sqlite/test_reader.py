@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -17,8 +20,8 @@ from comity.core.reading import AuditFilter, CallFilter, Traffic, write_cursor
 from comity.core.reading.page import read_cursor
 from comity.engines.sqlite import call_index, call_parts
 from comity.engines.sqlite.call_index import CallIndex
-from comity.engines.sqlite.reader import index_path
-from comity.errors import CallerError
+from comity.engines.sqlite.reader import StoreReader, index_path
+from comity.errors import CallerError, UnavailableError
 from comity.ports import Reader
 
 
@@ -233,6 +236,22 @@ def test_a_cursor_that_no_page_gave_is_refused(text):
         assert error.code == "HTTP_QUERY_INVALID"
     else:
         assert read_cursor(write_cursor(*place), int) == place
+
+
+@pytest.mark.parametrize("damage", ["body = X'ff00'", "body = ''", "hash = X'ff'"])
+def test_a_damaged_row_is_named_or_shown_and_never_an_unknown_error(tmp_path, damage):
+    store = tmp_path / "work.db"
+
+    async def go() -> None:
+        async with Node(team(), store=store) as node:
+            await _work(node)
+
+    asyncio.run(go())
+    with closing(sqlite3.connect(store)) as connection, connection:
+        connection.execute(f"UPDATE audit SET {damage} WHERE id = 5")
+    with closing(StoreReader(store)) as reader, contextlib.suppress(UnavailableError):
+        assert [row.id for row in reader.rows_after(3, 3)] == [4, 5, 6]
+        assert reader.calls_page(CallFilter()).items
 
 
 def test_lists_are_the_same_while_the_index_of_a_long_audit_is_made(tmp_path, monkeypatch):

@@ -82,7 +82,11 @@ _INSERT_TREES: Final = "INSERT INTO audit_trees VALUES "
 _ROOT_AT: Final = ENTRY_FIELDS.index("root_id")
 _TIME_AT: Final = ENTRY_FIELDS.index("created_at")
 _COLUMNS: Final = f"audit.id, CAST(audit.body AS BLOB), {_PREVIOUS}, audit.hash"
-_READ_ROWS: Final = f"SELECT {_COLUMNS} FROM audit WHERE id > ? ORDER BY id LIMIT ?"  # noqa: S608
+_READ_ROWS: Final = f"SELECT {_COLUMNS} FROM audit WHERE id > ? ORDER BY id"  # noqa: S608
+_READ_PART: Final = (
+    f"SELECT audit.id, CAST(audit.body AS TEXT) AS body, CAST({_PREVIOUS} AS TEXT) AS previous, "  # noqa: S608
+    "CAST(audit.hash AS TEXT) AS hash FROM audit WHERE id > ? ORDER BY id LIMIT ?"
+)
 # Within a tree's part of the audit most rows of others are passed over by their bytes, which is cheaper than parsing them.
 _READ_TREE: Final = (
     f"SELECT {_COLUMNS} FROM ({_PARTS}) AS t CROSS JOIN audit ON audit.id BETWEEN t.first_id AND t.last_id "  # noqa: S608
@@ -142,10 +146,14 @@ def read_rows(
     kind: str | None = None,
 ) -> list[Row]:
     """Return audit rows in order; of a tree only those of one call, or of one kind, if it is given."""
-    most = -1 if limit is None else limit
-    if root_id is None:
-        found = connection.execute(_READ_ROWS, (after_id, most))
+    found: Iterable[Stored]
+    if root_id is None and limit is not None:
+        part = bulk.read(connection, "id, body, previous, hash", _READ_PART, (after_id, limit))
+        found = ((row_id, bulk.as_bytes(body), previous, sealed) for row_id, body, previous, sealed in part)
+    elif root_id is None:
+        found = connection.execute(_READ_ROWS, (after_id,))
     else:
+        most = -1 if limit is None else limit
         said = _encode(root_id)
         # A row says its kind first, then its call, its root and the call above; rows without these bytes are not parsed.
         mark = said if request_id is None else b"%b,%b" % (_encode(request_id), said)

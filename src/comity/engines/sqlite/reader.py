@@ -414,5 +414,5 @@ class StoreReader:
     def _reading(self) -> Iterator[None]:
         try:
             yield
-        except (sqlite3.Error, OSError, msgspec.MsgspecError) as error:
+        except (sqlite3.Error, OSError, msgspec.MsgspecError, ValueError) as error:
             raise UnavailableError(f"the store {self.path} cannot be read: {error}", code="STORE_UNAVAILABLE") from error
