@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +20,7 @@ from comity.core.envelope.usage import Cost
 from comity.core.journal.audit import Kind, Row
 from comity.core.reading import Bucket, CallFilter, CallRow, Edge, Page, Traffic, read_cursor, write_cursor
 from comity.core.reading.calls import PAUSED, RUNNING
+from comity.engines.sqlite import bulk
 
 VERSION: Final = 2  # 2: cost
 CHUNK_ROWS: Final = 2_000  # of the audit, taken in at a time
@@ -53,7 +55,9 @@ _COLUMNS: Final = (
     "n, request_id, root_id, parent_id, source, target, agent, capability, tenant_id, user_id, session_id, status, code, "
     "created_at, settled_at, duration_ms, tokens, cost, depth, is_late, note, is_refusal"
 )
-_INSERT: Final = f"INSERT OR IGNORE INTO calls ({_COLUMNS}) VALUES ({','.join('?' * 22)})"  # noqa: S608
+_INSERT: Final = f"INSERT OR IGNORE INTO calls ({_COLUMNS}) VALUES "  # noqa: S608
+_MARKS: Final = f"({','.join('?' * 22)})"
+_KNOWN: Final = "SELECT request_id FROM calls WHERE request_id IN (SELECT value FROM json_each(?)) AND NOT is_refusal"
 _END: Final = (
     "UPDATE calls SET status = ?, code = ?, settled_at = ?, duration_ms = ?, tokens = ?, cost = ?, "
     "note = CASE WHEN ? <> '' THEN ? ELSE note END WHERE request_id = ? AND NOT is_refusal"
@@ -169,8 +173,8 @@ class CallIndex:
             many = self._connection.executemany
             many(_END, ends)  # of calls that are stored: first, since what follows in the chunk is later
             known_ids = self._known(begun)
-            many(_INSERT, [one for request_id, one in begun.items() if request_id not in known_ids])
-            many(_INSERT, refused)
+            made = [*(one for request_id, one in begun.items() if request_id not in known_ids), *refused]
+            bulk.run(self._connection, _INSERT, _MARKS, "", list(chain.from_iterable(made)))
             many(_END, [_end_of(begun[one]) for one in known_ids if begun[one][_STATUS] != RUNNING])
             many("UPDATE calls SET is_late = 1 WHERE request_id = ? AND NOT is_refusal", late)
             many("UPDATE calls SET note = ? WHERE request_id = ? AND NOT is_refusal", noted)
@@ -178,8 +182,7 @@ class CallIndex:
 
     def _known(self, request_ids: Iterable[str]) -> set[str]:
         """Return those that were begun before: a call that was resumed is admitted once more."""
-        query = "SELECT 1 FROM calls WHERE request_id = ? AND NOT is_refusal"
-        return {one for one in request_ids if self._connection.execute(query, (one,)).fetchone()}
+        return {one for (one,) in self._connection.execute(_KNOWN, (bulk.array(list(request_ids)),))}
 
     def _forget(self, first_id: int) -> None:
         (known,) = self._connection.execute("SELECT first_id FROM meta").fetchone()
