@@ -100,7 +100,7 @@ export function useLoad(load, deps) {
       (error) => { if (mine === turn.current && error.name !== 'AbortError') setState((old) => ({ key, data: old.key === key ? old.data : undefined, error, loading: false })); },
     );
   };
-  useEffect(() => {
+  useLayoutEffect(() => { // asked at once: an effect would wait until the empty view is painted
     run();
     return () => { turn.current += 1; };
   }, [key]);
