@@ -66,6 +66,7 @@ from comity.runtime.tracing import standing
 
 if TYPE_CHECKING:
     from comity.core.guidance.guidance import Finding
+    from comity.runtime.session.live import Live
 
 log = logging.getLogger("comity")
 
@@ -389,13 +390,7 @@ class CallPath(Replies):
                 checked = _checked(arrival)
             except SchemaError as error:
                 return self.refuse(request, admission.Refused("TARGET_MISCONFIGURED", str(error)), watcher)
-        if parent is None:
-            names_none = request.session_id == request.root_id and request.parent_session_id is None
-            is_known = is_named or leftovers is not None
-            live = None if names_none and not is_known else self.sessions.bind(request, now_ms, is_known)
-        else:
-            is_delegated = request.parent_session_id is not None
-            live = self.sessions.bind_below(request, self.sessions.live_of(parent), now_ms) if is_delegated else parent.live
+        live = self._session(request, parent, now_ms, is_known=is_named or leftovers is not None)
         seat = None if agent is None else self.activations.seat(agent, request, way) if lane is None else lane
         limits = request.limits if way.loan is None else way.loan.of(request.limits)
         account = Account(limits) if parent is None else parent.account.narrowed(limits)
@@ -420,16 +415,9 @@ class CallPath(Replies):
         call = Call(
             request, parent, agent, capability, checked.value, seat, account, now_ns, live, watcher, leftovers, way, trace
         )
-        note: str | Sliced[str | admission.Refused] = ""
-        privacy = self._privacy
-        is_concerned = privacy is not None and (
-            bool(request.message or request.objective or capability.clear or request.context) or privacy.may_hold(arrival.body)
-        )
-        if is_concerned or findings or self._guardrails:
-            screened = screen(self.sessions, call, arrival.body, findings, self._guardrails, privacy, is_concerned=is_concerned)
-            if isinstance(screened, admission.Refused):
-                return self.refuse(call.request, screened, watcher)
-            note = screened
+        note = self._screened(call, arrival.body, findings)
+        if isinstance(note, admission.Refused):
+            return self.refuse(call.request, note, watcher)
         if lane is not None and lane.takes:
             lane.take(note)
             return call
@@ -445,6 +433,26 @@ class CallPath(Replies):
         if self.observer is not None:
             self.observer.entered(call)
         return call
+
+    def _session(self, request: Request, parent: Call | None, now_ms: int, *, is_known: bool) -> Live | None:
+        """Return the session of a request; None for a new call of a user that names none."""
+        if parent is not None:
+            is_delegated = request.parent_session_id is not None
+            return self.sessions.bind_below(request, self.sessions.live_of(parent), now_ms) if is_delegated else parent.live
+        names_none = request.session_id == request.root_id and request.parent_session_id is None
+        return None if names_none and not is_known else self.sessions.bind(request, now_ms, is_known)
+
+    def _screened(
+        self, call: Call, body: bytes, findings: tuple[Finding, ...]
+    ) -> str | admission.Refused | Sliced[str | admission.Refused]:
+        """Return what the audit notes of a request that may pass, or why it may not; a long one has to be looked through."""
+        request, privacy = call.request, self._privacy
+        is_concerned = privacy is not None and (
+            bool(request.message or request.objective or call.capability.clear or request.context) or privacy.may_hold(body)
+        )
+        if not (is_concerned or findings or self._guardrails):
+            return ""
+        return screen(self.sessions, call, body, findings, self._guardrails, privacy, is_concerned=is_concerned)
 
     # --- accept, place ---
 
