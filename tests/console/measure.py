@@ -35,7 +35,7 @@ FRAMES = """async ([step, turns]) => {
 }"""
 HOUR = 360_000  # calls of an hour at 100 a second
 LISTEN = """async () => {
-  const { onEvent } = await import('./live.js');
+  const { onEvent } = await import(new URL('live.js', document.querySelector('script[type=module]').src)); // the page's own module
   window.heard = {calls: 0, gaps: 0, missed: 0};
   onEvent('call', () => { window.heard.calls += 1; });
   onEvent('gap', ({data}) => { window.heard.gaps += 1; window.heard.missed += (data.to ?? 0) - (data.from ?? 0) + 1; });
