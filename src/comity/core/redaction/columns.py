@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from comity.core.redaction.shapes import plain_words
+from comity.core.redaction.users import is_login, named_user
 
 LINE_CHARS_MAX: Final = 2_000  # a longer line is no line of a table
 _CELLS_MAX = 64
@@ -66,7 +67,7 @@ def cells_of(text: str, is_named: IsNamed, start: int = 0) -> Iterator[Cell | No
         heads = [_head(text[first:last]) for first, last in split(text, found.start(), found.end(), sign)]
         if len(heads) > _CELLS_MAX or any(head.count(" ") >= _WORDS_MAX for head in heads):
             continue
-        named = {number: head for number, head in enumerate(heads) if head and is_named(head)}
+        named = _named(heads, is_named)
         if not named:
             continue
         for first, last in _lines(text, place):
@@ -88,7 +89,7 @@ def cells_of(text: str, is_named: IsNamed, start: int = 0) -> Iterator[Cell | No
 def _inserted(text: str, is_named: IsNamed, start: int) -> Iterator[Cell | None]:
     for found in _INSERT.finditer(text, start):
         heads = [_head(text[first:last]) for first, last in split(text, *found.span("heads"), ",")]
-        named = {number: head for number, head in enumerate(heads) if head and is_named(head)}
+        named = _named(heads, is_named)
         place = found.end()
         while named and (row := _TUPLE.match(text, place)):
             yield None
@@ -97,6 +98,12 @@ def _inserted(text: str, is_named: IsNamed, start: int) -> Iterator[Cell | None]
             if len(cells) == len(heads):
                 for number, head in named.items():
                     yield Cell(*cells[number], head)
+
+
+def _named(heads: list[str], is_named: IsNamed) -> dict[int, str]:
+    """Return the heads of the columns that are named, by their number."""
+    heads = [named_user(head) for head in heads] if is_login(heads) else heads
+    return {number: head for number, head in enumerate(heads) if head and is_named(head)}
 
 
 def open_table(text: str) -> int:

@@ -7,12 +7,8 @@ from base64 import b64decode
 from itertools import pairwise
 
 from comity.core.redaction.detector import Category, Need, PatternDetector
-from comity.core.redaction.joints import JOINT, SIGNED
-from comity.core.redaction.labels import USER_NAME
 from comity.core.redaction.shapes import (
-    AFTER,
     AFTER_DIGIT,
-    AT_WORD,
     BEFORE,
     HINT_BEFORE_DIGIT,
     LETTER,
@@ -21,7 +17,6 @@ from comity.core.redaction.shapes import (
     SEPARATOR,
     LatePattern,
     digits_of,
-    in_hint,
     words,
 )
 
@@ -54,7 +49,7 @@ _AT_WORDS = (
     "arobase|arobas|małpa|malpa|apenstaartje|chiocciola|arroba|klammeraffe|zavináč|zavinac|snabel-?a|kukac|собака|собачка"
 )
 _DOT = rf"(?:\.|[ ]?[\[({{<][ ]?(?:dot|{_DOT_WORDS}|\.)[ ]?[\])}}>][ ]?|[ ](?:dot|{_DOT_WORDS})[ ]|[ ]\.[ ])"
-_AT = rf"(?:[ ]?[\[({{<][ ]?(?:at|ät|@|a|{_AT_WORDS})[ ]?[\])}}>][ ]?|[ ](?:{_AT_WORDS})[ ])"
+_AT = rf"(?:[ ]?[\[({{<][ ]?(?:at|ät|@|a|{_AT_WORDS})[ ]?[\])}}>][ ]?|[ ](?:ät|{_AT_WORDS})[ ])"
 _SPOKEN_SIGN = "[ ](?:dot|DOT|underscore|dash|hyphen|minus|plus)[ ]"
 # What follows the @ of a file or a unit, not of a person: image@2x.png, getty@tty1.service.
 _NOT_TOP_LEVEL = frozenset(
@@ -63,35 +58,6 @@ _NOT_TOP_LEVEL = frozenset(
         "png jpg jpeg gif svg webp ico pdf css js ts json html xml yaml yml py rb go rs java txt md csv zip gz tar service"
         " socket timer target mount slice",
     )
-)
-
-_KEY_BORDER = r"(?:(?<![^\W_])|(?<=[a-z])(?=(?-i:[A-Z][a-z])))"  # a word's, or a hump's inside of a key
-_NOT_A_USER = frozenset(
-    re.findall(
-        r"[a-z-]+",
-        "admin administrator root guest system sysadmin anonymous nobody unknown postgres mysql redis oracle"
-        " mongo sa dba service"
-        " daemon default test tester demo user users username operator everyone all any none null nil undefined"
-        " true false yes no"
-        " active inactive new old existing failed failure success successful successfully ok okay error denied"
-        " required optional"
-        " missing invalid valid empty varchar string text char integer int bool boolean email e-mail mail phone"
-        " name password id"
-        " premium basic free standard pro enterprise customer client agent staff manager editor viewer owner member readonly"
-        " read-only www www-data nginx apache ubuntu debian centos ec-user git jenkins runner ci bot api app web worker backend"
-        " frontend server host localhost public private internal external local remote the this that is are was not and or for"
-        " with from page form field screen button flow count time data type session token status state role roles group scope"
-        " settings config see above below tbd todo example sample placeholder your my our their his her its here"
-        " there must should"
-        " can will may only also mandatory unique hidden visible masked redacted enabled disabled locked blocked"
-        " expired pending"
-        " attempts attempt via sso ldap oauth saml google github microsoft apple facebook",
-    )
-)
-_IN_CODE = re.compile(
-    r"(?:request|req|models?|self|this|ctx|context|session|os|env|config|settings|params?|args?|data|current|event|props|state|auth"
-    r"|user|users|db|get|new|res|response|payload|body|form|row|record|item|obj|account|process|system|app|input|field|fields"
-    r"|schema|serializers?|validators?|types?|sa|sqlalchemy|column)[._]"
 )
 
 _THOUSANDS = re.compile(r"\+[0-9]{1,3}(?:[ .][0-9]{3})+")
@@ -189,21 +155,6 @@ def _accept_national(value: str) -> int:
     return len(value) if 9 <= len(digits_of(number)) <= digits_max else 0
 
 
-def _accept_user_name(value: str) -> int:
-    """Count every name but those of parts, roles and states, and names in code."""
-    plain = value.lower()
-    if plain in _NOT_A_USER or _IN_CODE.match(plain) or not re.search("[a-z]{2}", plain):
-        return 0
-    return len(value)
-
-
-def _accept_user_name_weak(value: str) -> int:
-    """Count a name that no word is: letters, and a digit or a sign among them."""
-    if not re.search("[0-9_.#]", value) or re.search(r"^[vV]?[0-9]+[a-z]{0,2}$|\.[a-z]{2,4}$|^[A-Z]{1,5}[-_]?[0-9]+$", value):
-        return 0
-    return _accept_user_name(value)
-
-
 def _accept_linked(value: str) -> int:
     return len(value) if 8 <= len(digits_of(value)) <= 15 else 0
 
@@ -227,17 +178,6 @@ _PHONE_WORDS = words(
     r"reach(?:ed|able)?",
     "hotline",
 )
-
-_LABELS = in_hint(USER_NAME)
-_WEAK_LABELS = "user|usr|benutzer|handle"
-_FIRST = rf"[uslabnigkfUSLABNIGKFлиіЛИІ用帳ユ아사اש]{AT_WORD}"
-_FIRST_WEAK = rf"[uslabnigkfhtdmwrvUSLABNIGKFHTDMWRVлиіЛИІ用帳ユ아사اש]{AT_WORD}"
-_NETWORKS = (
-    "instagram|insta|ig|twitter|telegram|tiktok|snapchat|snap|skype|discord|threads|mastodon|wechat|kik|github|gitlab|linkedin"
-    "|facebook|reddit|twitch|signal|icq|threema|vk|weibo|slack"
-)
-_IN_CAMEL_CASE = "|".join(word.capitalize() for word in f"{_WEAK_LABELS}|{_NETWORKS}".split("|"))
-_USER = r"[A-Za-z0-9][A-Za-z0-9._-]{1,30}[A-Za-z0-9]"
 
 _NATIONAL_HINT = (
     rf"{HINT_BEFORE_DIGIT}(?:(?:1[ .\-])?\(?[2-9][0-9]{{2}}\)?{SEPARATOR}?[0-9]{{3}}{SEPARATOR}[0-9]{{4}}"
@@ -276,7 +216,7 @@ CONTACT: tuple[PatternDetector, ...] = (
         priority=11,
         pattern=LatePattern(rf"{_LOCAL}(?:{_AT}|@)(?:{_LABEL}{_DOT}){{1,4}}[A-Za-z]{{2,24}}(?![A-Za-z0-9])", re.IGNORECASE),
         shape_chars_max=832,
-        hint=rf"[\[({{<][ ]?(?i:at|ät|@|a|dot|{_AT_WORDS}|{_DOT_WORDS}|\.)[ ]?[\])}}>]|[ ](?i:{_AT_WORDS})[ ]",
+        hint=rf"[\[({{<][ ]?(?i:at|ät|@|a|dot|{_AT_WORDS}|{_DOT_WORDS}|\.)[ ]?[\])}}>]|[ ](?i:ät|{_AT_WORDS})[ ]",
         accept=_accept_spelled,
     ),
     PatternDetector(
@@ -416,84 +356,11 @@ CONTACT: tuple[PatternDetector, ...] = (
         category=Category.CONTACT,
         priority=40,
         pattern=LatePattern(
-            r"(?:wa\.me/|whatsapp\.com/send/?\?phone=|whatsapp://send\?phone=|(?<![A-Za-z])(?:tel|sms|callto|facetime):)"
+            r"(?:wa\.me/|t\.me/(?=\+)|signal\.me/#p/(?=\+)|whatsapp\.com/send/?\?phone=|whatsapp://send\?phone=|(?<![A-Za-z])(?:tel|sms|callto|facetime):)"
             r"(?P<value>\+?[0-9][0-9().-]{6,18}[0-9])(?![A-Za-z0-9_])"
         ),
         first="[wtscf]",
-        hint=r"wa\.me\\?/|whatsapp|(?:tel|sms|callto|facetime):\+?[0-9]",
+        hint=r"(?:wa|t|signal)\.me\\?/|whatsapp|(?:tel|sms|callto|facetime):\+?[0-9]",
         accept=_accept_linked,
-    ),
-    PatternDetector(
-        name="user_name",
-        type="USERNAME",
-        category=Category.CONTACT,
-        priority=80,
-        pattern=LatePattern(
-            rf"{_KEY_BORDER}(?:(?:{_LABELS}){SIGNED}|(?:user|usr|uid)(?:=|[\"']["
-            rf" ]?[:=][ ]?)[\"']?)@?"
-            rf"(?P<value>{_USER}){AFTER}(?![(\[@:/]|\.\w)",
-            re.IGNORECASE,
-        ),
-        shape_chars_max=LONG_CHARS_MAX,
-        first=_FIRST,
-        hint=rf"(?i:{_LABELS})[^A-Za-z0-9_]|(?i:user|usr|uid)(?:=|\\?[\"'][ ]?[:=])",
-        accept=_accept_user_name,
-    ),
-    PatternDetector(
-        name="user_name_weak",
-        type="USERNAME",
-        category=Category.CONTACT,
-        priority=80,
-        pattern=LatePattern(
-            rf"{_KEY_BORDER}(?:(?:{_LABELS})(?:{JOINT}|[ ](?:(?:is|ist|est|es|è|é|to|jest|är|er|je)[ ])?)"
-            rf"|(?:{_WEAK_LABELS})(?:{SIGNED}|[ ](?:is[ ])?)"
-            rf"|(?:{_NETWORKS})(?:[ ](?:handle|account|name|id|user))?(?:{SIGNED}|[ ])(?:live:)?(?=@?[a-z]))@?"
-            rf"(?P<value>[A-Za-z][A-Za-z0-9._-]{{1,30}}[A-Za-z0-9](?:#[0-9]{{4}})?){AFTER}(?![(\[@:/]|\.\w)",
-            re.IGNORECASE,
-        ),
-        shape_chars_max=LONG_CHARS_MAX,
-        first=_FIRST_WEAK,
-        hint=rf"(?i:{_LABELS}|{_WEAK_LABELS}|{_NETWORKS})(?:[^A-Za-z0-9]|</?[a-z]{{1,10}}>|\\[nt]){{1,24}}"
-        r"(?:[^\s@0-9]{2,9}[ :]){0,2}@?[A-Za-z][A-Za-z0-9\-]{0,30}(?:[0-9_#]|\.[A-Za-z0-9])",
-        accept=_accept_user_name_weak,
-    ),
-    PatternDetector(
-        name="user_name_logged",
-        type="USERNAME",
-        category=Category.CONTACT,
-        priority=80,
-        pattern=LatePattern(
-            rf"(?<![a-z])(?:(?:accepted|failed) [a-z/-]{{4,24}} for (?:invalid user )?|session (?:opened|closed)"
-            rf" for user |invalid user )"
-            rf"(?P<value>{_USER}){AFTER}",
-            re.IGNORECASE,
-        ),
-        first="[aAfFsSiI]",
-        hint=r"(?i:(?:accepted|failed) [a-z/\-]{4,24} for |for user |invalid user )",
-        accept=_accept_user_name,
-    ),
-    PatternDetector(
-        name="user_name_keyed",
-        type="USERNAME",
-        category=Category.CONTACT,
-        priority=81,
-        pattern=LatePattern(rf"\A@?(?P<value>{_USER})\Z"),
-        hint=rf"(?i:{_LABELS})",
-        accept=_accept_user_name,
-        need=Need.CONTEXT,
-        context=words(rf"(?:{_LABELS}): ?$"),
-        reach=4,
-    ),
-    PatternDetector(
-        name="user_name_mixed",
-        type="USERNAME",
-        category=Category.CONTACT,
-        priority=81,
-        pattern=LatePattern(rf"\A@?(?P<value>{_USER}(?:#[0-9]{{4}})?)\Z"),
-        hint=rf"(?:(?:^|\\[bfnrt]|[^A-Za-z])(?i:{_WEAK_LABELS}|{_NETWORKS})|{_IN_CAMEL_CASE})(?:[^a-z]|$)",
-        accept=_accept_user_name_weak,
-        need=Need.CONTEXT,
-        context=words(rf"(?:{_WEAK_LABELS}|{_NETWORKS})(?: handle| account| name)?: ?$"),
-        reach=4,
     ),
 )

@@ -30,6 +30,7 @@ from comity.core.redaction.shapes import (
     LONG_CHARS_MAX,
     NOT_AFTER_DIGIT,
     SEPARATOR,
+    WALL,
     LatePattern,
     digits_of,
     in_hint,
@@ -392,6 +393,7 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
         context=words(
             r"(?:bank\s?)?(?:account|acct|acc)\.?\s?(?:number|no|num|nr|#)",
             r"(?:bank|checking|chequing|savings|current|deposit|giro)\s?(?:account|acct|acc)",
+            rf"{WALL}[ ,;]{{1,3}}(?:account|acct?)\.?",  # behind the number of its bank
             "a/c",
             r"kontonummer|konto-?nr\.?",
             r"(?:numéro\s)?de\s?compte",
@@ -399,7 +401,7 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
         reach=24,
         not_after=NOT_AFTER_DIGIT,
         not_near=LatePattern(
-            r"(?:debit|credit|ledger|gl|g/l|chart of|cost cent(?:er|re)|nominal|expense|revenue|posting"
+            r"(?:debit|(?<!for )(?<!further )credit|ledger|gl|g/l|chart of|cost cent(?:er|re)|nominal|expense|revenue|posting"
             r"|sachkonto)[^;\n]{0,40}$",
             re.IGNORECASE,
         ),
@@ -425,7 +427,7 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
         reach=4,
         not_after=NOT_AFTER_DIGIT,
         not_near=LatePattern(
-            r"(?:debit|credit|ledger|gl|g/l|chart of|cost cent(?:er|re)|nominal|expense|revenue|posting"
+            r"(?:debit|(?<!for )(?<!further )credit|ledger|gl|g/l|chart of|cost cent(?:er|re)|nominal|expense|revenue|posting"
             r"|sachkonto)[^;\n]{0,40}$",
             re.IGNORECASE,
         ),

@@ -29,11 +29,12 @@ from comity.core.redaction.shapes import (
 
 _SSN_WORDS = words(
     "ssns?",
+    "(?-i:SSN/)?(?-i:TIN)",
     "ss",
     r"soc(?:ial|\.)?\s?sec(?:urity|\.)?(?:\s?(?:number|no|num))?",
     r"social(?:\s(?:is|number|no|num))?[\s:#=]{1,3}$",
 )
-_ITIN_WORDS = words("itins?", r"(?:individual\s)?tax\s?payer\s?(?:id(?:entification)?)?(?:\s?(?:number|no))?")
+_ITIN_WORDS = words("itins?", "(?-i:TIN)", r"(?:individual\s)?tax\s?payer\s?(?:id(?:entification)?)?(?:\s?(?:number|no))?")
 _SIN_WORDS = words(
     r"(?-i:SINs?)",
     r"sins?(?:\s?(?:number|no|num|nr|#))?[:=#]",
@@ -61,6 +62,7 @@ _DATE = (
     rf"|{_DAY}(?:st|nd|rd|th|er)?(?: of)?[.]?[ -]{MONTH}[.,]?[ -](?:{_YEAR}|['’]?[0-9]{{2}})"
     rf"|{MONTH}[.]? {_DAY}(?:st|nd|rd|th)?,? {_YEAR}"
     rf"|{_DAY}\. (?:0?[1-9]|1[0-2])\. {_YEAR}|(?:明治|大正|昭和|平成|令和)[0-9]{{1,2}}年[0-9]{{1,2}}月[0-9]{{1,2}}日"
+    rf"|{_YEAR}\.? {MONTH} {_DAY}\.?|{_DAY} tháng (?:0?[1-9]|1[0-2]),? năm {_YEAR}"
     rf"|{_YEAR}[ ]?[年년][ ]?[0-9]{{1,2}}[ ]?[月월][ ]?[0-9]{{1,2}}[ ]?[日일]"
     rf"|{_DAY}[.]?(?: de)? {MONTH}(?: de)?,? {_YEAR}"
 )
@@ -84,8 +86,11 @@ def _accept_nhs(value: str) -> int:
 
 
 def _accept_passport(value: str) -> int:
-    """Count four digits or more; of a German one, whose letters are no vowels, two."""
-    if len(digits_of(value)) >= 4 or re.fullmatch("[CFGHJK](?=[A-Z]*[0-9][A-Z]*[0-9])[0-9CFGHJKLMNPRTVWXYZ]{8}", value):
+    """Count four digits or more; of a German or Dutch one, which mix letters and digits, two."""
+    mixed = (
+        "[CFGHJK](?=[A-Z]*[0-9][A-Z]*[0-9])[0-9CFGHJKLMNPRTVWXYZ]{8}|[BDN](?=[A-Z]*[0-9][A-Z]*[0-9])[A-NP-Z][A-NP-Z0-9]{6}[0-9]"
+    )
+    if len(digits_of(value)) >= 4 or re.fullmatch(mixed, value):
         return len(value)
     return 0
 
@@ -231,7 +236,7 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
         pattern=LatePattern(
             rf"{BEFORE}(?:[0-9]{{2}}[ ]?[0-9]{{2}}[ ](?:номер[ ]|№[ ]?)?[0-9]{{6}}"
             rf"|[0-9]{{2}}[ ](?:№[ ]?)?[0-9]{{7}}"
-            rf"|[A-Z]{{2}}[ ][0-9]{{6,7}}|(?=[A-Z]{{0,3}}[0-9])[A-Z0-9]{{6,11}}){AFTER_DIGIT}",
+            rf"|[A-Z]{{2}}[ ][0-9]{{6,7}}|(?=[A-Z]{{0,5}}[0-9])[A-Z0-9]{{6,11}}){AFTER_DIGIT}",
             re.IGNORECASE,
         ),
         hint=rf"(?i:{in_hint(PASSPORT)}){HINT_GAP}[0-9]",
@@ -294,10 +299,12 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
         priority=39,
         pattern=LatePattern(
             rf"(?:(?P<star>(?<![\w*])[*])|{BEFORE})(?P<value>{_DATE})"
-            rf"(?(star)(?![0-9*_./-])|(?=[ ](?:geboren|gebürtig|urodzon[ay]|született)(?![a-z])))",
+            rf"(?(star)(?![0-9*_./-])|(?=[ ](?:geboren|gebürtig|urodzon[ay]|született|doğumlu|г\.[ ]?р)(?![a-z])"
+            rf"|[ ]?생(?:[^가-힣]|$)|[ ]?生(?:[^\u4e00-\u9fff]|$)))",
             re.IGNORECASE,
         ),
-        hint=r"[*][0-3]?[0-9]\.[01]?[0-9]\.(?:19|20)|[0-9][ ](?i:geboren|gebürtig|urodzon|született)",
+        hint=r"[*][0-3]?[0-9]\.[01]?[0-9]\.(?:19|20)|[日일][ ]?[生생]"
+        r"|[0-9][ ](?i:geboren|gebürtig|urodzon|született|doğumlu|г\.[ ]?р)",
     ),
     PatternDetector(
         name="dob",

@@ -42,6 +42,7 @@ _NAMED_TAG = re.compile(
     r"(?:[^<>]{0,30}>\s*|[^<>]{0,30}\s(?:value|content)\s?=\s?[\"'])\Z"
 )
 _TAGS_MAX = 4
+_YAML_TYPE = re.compile(r":[ ]!!(?:str|int|float)[ ][\"']?\Z")
 _OPTION = re.compile(r"(?<![^\s])--(?P<name>[a-z][a-z-]{1,40})(?:=|[ ])[\"']?\Z")  # of a command line
 
 
@@ -58,6 +59,8 @@ def as_words(before: str) -> str:
     """Return the text before a value with the label that it ends with as words and a colon."""
     if "--" in before and (option := _OPTION.search(before)):
         return f"{before[: option.start()].rstrip()} {option['name'].replace('-', ' ')}: "
+    if "!!" in before:
+        before = _YAML_TYPE.sub(": ", before)
     if before[-1:] == " " and before[-2:-1].isalpha():
         return before
     if ">" in before or "<" in before:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from importlib import import_module
 from typing import Any, Final
@@ -16,8 +17,8 @@ _PERSONAL: Final = {
     "ar.dni": r"dni argentino|documento nacional",
     "insured": r"svnr|sv-?nummer|rvnr|rv-?nummer|sozialversicherungsnummer|rentenversicherungsnummer",
     "social": r"versicherungsnummer",
-    "be.nn": r"rijksregisternummer|num[eé]ro national|registre national|insz|niss",
-    "bg.egn": r"егн|egn",
+    "be.nn": r"rijksregister(?:nummer)?|num[eé]ro (?:de registre )?national|registre national|insz|niss",
+    "bg.egn": r"егн|egn|ucn",
     "ch.ssn": r"ahv(?:-?n(?:umme)?r)?|avs|oasi",
     "cl.rut": r"rut|run|r\.u\.t",
     "cn.ric": r"身份证(?:号码|号)?|公民身份号码|resident id(?:entity)?(?: card)?|chinese id",
@@ -26,7 +27,7 @@ _PERSONAL: Final = {
     "do.cedula": r"c[eé]dula dominicana",
     "cedula": r"c[eé]dula(?: ecuatoriana| de (?:ciudadan[ií]a|identidad))?",
     "uy": r"ci|c\.i",
-    "ee.ik": r"isikukood",
+    "ee.ik": r"isikukood|personal (?:identification )?code",
     "es.dni": r"dni|d\.n\.i|documento(?: de identidad)?",
     "es.nie": r"nie|n\.i\.e",
     "fi.hetu": r"hetu|henkil[oö]tunnus",
@@ -35,7 +36,7 @@ _PERSONAL: Final = {
     "hr.oib": r"oib",
     "id.nik": r"nik|ktp",
     "ie.pps": r"pps[n]?",
-    "il.idnr": r"teudat zehut|תעודת זהות|ת\.? ?ז|israeli id",
+    "il.idnr": r"teudat zehut|תעודת זהות|מספר זהות|ת\.? ?ז|israeli id",
     "in_.aadhaar": r"aadhaar|aadhar|आधार(?: संख्या| नंबर)?|uidai",
     "in_.epic": r"voter id|epic",
     "is_.kennitala": r"kennitala|kt",
@@ -44,16 +45,16 @@ _PERSONAL: Final = {
     "lt.asmens": r"asmens kodas",
     "md.idno": r"idnp",
     "mx.curp": r"curp",
-    "my.nric": r"mykad|no\.? kp|nric malaysia|kad pengenalan",
+    "my.nric": r"mykad|no\.? (?:kp|ic)|ic (?:no|number)|nric malaysia|kad pengenalan",
     "nl.bsn": r"bsn|burgerservicenummer|sofinummer",
-    "no.fodselsnummer": r"f[oø]dselsnummer|fnr",
+    "no.fodselsnummer": r"f[oø]dselsnummer|fnr|d-nummer",
     "pe.cui": r"cui|dni peruano",
     "pk.cnic": r"cnic|nicop",
     "pl.pesel": r"pesel",
     "pt.cc": r"cart[aã]o de cidad[aã]o",
     "ro.cnp": r"cnp|cod numeric personal",
-    "se.personnummer": r"personnummer|pnr|personal (?:identity )?number",
-    "si.emso": r"emšo|emso|jmbg|јмбг",
+    "se.personnummer": r"personnummer|samordningsnummer|pnr|personal (?:identity )?number",
+    "si.emso": r"emšo|emso|jmbg|јмбг|embg|ембг|umcn",
     "sk.rc": r"rodn[eé] [cč][ií]slo sk",
     "th.pin": r"เลขประจำตัวประชาชน|บัตรประชาชน|thai id",
     "tr.tckimlik": r"t\.?c\.? kimlik(?: no)?|kimlik no|tckn|tc no",
@@ -64,7 +65,33 @@ _PERSONAL: Final = {
     "ve.rif": r"c[eé]dula venezolana",
     "za.idnr": r"id (?:number|no|nr)|south african id|sa id|rsa id",
     "lv": r"personas kods",
-    "medicare": r"medicare(?: card| number| no)?",
+    "medicare_card": r"medicare (?:card )?(?:number|no)",
+    "medicare": r"medicare(?: card)?",
+    "ihi": r"ihi|individual healthcare identifier",
+    "au.crn": r"crn",
+    "nz.nhi": r"nhi",
+    "lk.nic": r"nic",
+    "mx.nss": r"nss|imss",
+    "br.pis": r"pis|pasep",
+    "br.titulo": r"t[ií]tulo de eleitor|t[ií]tulo eleitoral",
+    "es.nuss": r"nuss|n[uú]mero de (?:la )?seguridad social|n[º°o]\.? (?:de )?(?:la )?seguridad social",
+    "pt.utente": r"n[uú]mero de utente|n[º°o]\.? de utente|utente sns",
+    "kz.iin": r"иин|жсн|iin",
+    "uz.pinfl": r"пинфл|pinfl|jshshir",
+    "by.number": r"личный номер|идентификационный номер",
+    "ru.policy": r"полис(?: омс)?|омс",
+    "ua.unzr": r"унзр",
+    "eg.number": r"الرقم القومي",
+    "gt.dpi": r"dpi|cui guatemala",
+    "sv.dui": r"dui",
+    "in_.uan": r"uan",
+    "in_.abha": r"abha(?: id)?",
+    "ke.pin": r"kra pin",
+    "us.alien": r"a-number|alien (?:registration )?(?:number|no)|uscis (?:number|no)",
+    "ca.phn": r"phn|personal health number",
+    "jp.pension": r"年金番号|基礎年金番号",
+    "jp.residence": r"在留カード(?:番号)?",
+    "tw.residence": r"統一證號",
     "health": (
         r"health (?:card|insurance)(?: number| no)?|krankenversicherten?-?n(?:umme)?r|kvnr|krankenversicherungsnummer"
         r"|versichertennummer"
@@ -73,7 +100,7 @@ _PERSONAL: Final = {
     ),
     "any": (
         r"emirates id|iqama|civil id|rg|carteira de identidade|identidade|c[eé]dula de ciudadan[ií]a|carn[eé]t de identidad"
-        r"|személyi(?: igazolvány)?(?:szám)?|občanský průkaz|číslo op|osobna iskaznica|lična karta"
+        r"|személyi(?: igazolvány)?(?: ?szám)?|občanský průkaz|číslo op|osobna iskaznica|lična karta"
         r"|carte (?:nationale )?d['’]identit[eé]"
         r"|cni|national id(?:entity|entification)?(?: card)?|personal id(?:entification)?|identity card|id card"
         r"|citizen id|ausweis(?:nummer)?"
@@ -108,7 +135,7 @@ _TAX: Final = {
     "id.npwp": r"npwp",
     "in_.pan": r"pan(?: card)?",
     "it.iva": r"partita iva|p\.? ?iva",
-    "any_tax": r"tin|tax ?payer(?: id(?:entification)?)?|tax id(?:entification)?|tax number",
+    "any_tax": r"tin|tax ?payer(?: id(?:entification)?)?|tax id(?:entification)?|(?:tax|fiscal) (?:number|code)",
     "it.codicefiscale": r"codice fiscale|c[oó]digo fiscal|c\.? ?f\.?|cod\.? fisc(?:ale|\.)?",
     "mx.rfc": r"rfc",
     "nz.ird": r"ird",
@@ -116,6 +143,10 @@ _TAX: Final = {
     "pt.nif": r"nif pt|contribuinte",
     "ru.inn": r"инн|inn",
     "ua.rntrc": r"рнокпп|іпн|rnokpp",
+    "mz.nuit": r"nuit",
+    "tr.vkn": r"vergi (?:no|numarası)|vkn",
+    "pe.ruc": r"ruc",
+    "ve.tax": r"rif",
     "uy.rut": r"rut uruguay",
     "vn.mst": r"mst|m[aã] s[oố] thu[eế]",
     "za.tin": r"sars(?: tax)?",
@@ -171,10 +202,6 @@ def _is_hungarian(value: str) -> bool:
     return sum(int(digit) * weight for weight, digit in enumerate(value[:9], 1)) % 11 == int(value[9])
 
 
-def _is_latvian(value: str) -> bool:
-    return re.fullmatch(r"(?:[0-3][0-9][01][0-9]{3}|32[0-9]{4})[0-9]{5}", value) is not None
-
-
 def _is_social(value: str) -> bool:
     """Judge a social insurance number of Austria, or of Germany: its letter counts as two digits."""
     if not (match := re.fullmatch(r"([0-9]{8})([A-Z])([0-9]{2})([0-9])", value)):
@@ -204,18 +231,6 @@ def _is_uruguayan(value: str) -> bool:
     return -total % 10 == int(value[-1])
 
 
-def _is_insured(value: str) -> bool:
-    return re.fullmatch("[1-9][0-9]{9}|[0-9]{8}[A-Z][0-9]{3}", value) is not None
-
-
-def _is_steuer_id(value: str) -> bool:
-    return re.fullmatch("[1-9][0-9]{10}", value) is not None
-
-
-def _is_cedula(value: str) -> bool:
-    return value.isdigit() and 6 <= len(value) <= 11
-
-
 def _is_medicare(value: str) -> bool:
     """Judge the number of an Australian Medicare card: eight digits, their check digit, the issue, perhaps the person."""
     if not re.fullmatch("[2-6][0-9]{9,10}", value):
@@ -228,23 +243,52 @@ def _is_medicare(value: str) -> bool:
 
 
 def _is_any_tax(value: str) -> bool:
-    return any(_is_standard(module, value) for module in ("de.idnr", "br.cpf", "it.codicefiscale", "in_.pan", "ru.inn"))
+    """Judge a number by the rules of many states; nine digits are an American one, which has a type of its own."""
+    return not re.fullmatch("[0-9]{9}", value) and any(_is_standard(module, value) for module in _ANY_TAX)
 
 
-_OWN = {"tw": _is_taiwanese, "hk": _is_hong_kong, "sg": _is_singaporean, "ru.snils": _is_snils, "hu": _is_hungarian,
-        "lv": _is_latvian, "medicare": _is_medicare, "health": _is_any, "social": _is_social, "nif": _is_nif, "any": _is_any,
-    "any_tax": _is_any_tax, "cedula": _is_cedula,
-    "uy": _is_uruguayan, "steuer": _is_steuer_id, "insured": _is_insured}  # fmt: skip
+_ANY_TAX: Final = re.findall(
+    r"\S+",
+    "de.idnr br.cpf it.codicefiscale in_.pan ru.inn es.nif be.nn fr.nif pl.pesel ie.pps ar.cuit cl.rut hr.oib ro.cnp"
+    " tr.tckimlik za.tin gb.utr mx.rfc",
+)
+# Numbers that are known by their form alone.
+_SHAPES: Final = {
+    "lv": "(?:[0-3][0-9][01][0-9]{3}|32[0-9]{4})[0-9]{5}", "insured": "[1-9][0-9]{9}|[0-9]{8}[A-Z][0-9]{3}",
+    "steuer": "[1-9][0-9]{10}", "cedula": "[0-9]{6,11}", "ihi": "80036[0-9]{11}",
+    "au.crn": "[0-9]{9}[A-Z]", "nz.nhi": "[A-HJ-NP-Z]{3}(?:[0-9]{4}|[0-9]{2}[A-HJ-NP-Z]{2})",
+    "lk.nic": "[0-9]{9}[VX]|[12][0-9]{11}",
+    "mx.nss": "[0-9]{11}", "br.pis": "[0-9]{11}", "br.titulo": "[0-9]{12}", "es.nuss": "[0-9]{11,12}", "pt.utente": "[0-9]{9}",
+    "kz.iin": "[0-9]{12}", "uz.pinfl": "[3-6][0-9]{13}", "by.number": "[1-6][0-9]{6}[A-Z][0-9]{3}[A-Z]{2}[0-9]",
+    "ru.policy": "[0-9]{16}", "ua.unzr": "(?:19|20)[0-9]{11}", "eg.number": "[23][0-9]{13}", "gt.dpi": "[1-9][0-9]{12}",
+    "sv.dui": "[0-9]{9}", "in_.uan": "1[0-9]{11}", "in_.abha": "[0-9]{14}", "ke.pin": "[AP][0-9]{9}[A-Z]",
+    "us.alien": "A?[0-9]{8,9}",
+    "ca.phn": "[0-9]{9,10}", "jp.pension": "[0-9]{10}", "jp.residence": "[A-Z]{2}[0-9]{8}[A-Z]{2}",
+    "tw.residence": "[A-Z][A-D89][0-9]{8}",
+    "mz.nuit": "[0-9]{9}", "tr.vkn": "[0-9]{10}", "pe.ruc": "[0-9]{8,13}", "ve.tax": "[VEJPG][0-9]{9}",
+}  # fmt: skip
+
+
+def _has_shape(form: str) -> Callable[[str], bool]:
+    compiled = LatePattern(form)
+    return lambda value: compiled.compiled.fullmatch(value) is not None
+
+
+_OWN: Final = {
+    "tw": _is_taiwanese, "hk": _is_hong_kong, "sg": _is_singaporean, "ru.snils": _is_snils, "hu": _is_hungarian,
+    "medicare": _is_medicare, "medicare_card": _is_medicare,
+    "health": _is_any, "social": _is_social, "nif": _is_nif, "any": _is_any, "any_tax": _is_any_tax,
+    "uy": _is_uruguayan, **{module: _has_shape(form) for module, form in _SHAPES.items()},
+}  # fmt: skip
 
 
 # Numbers without a check digit, and those of firms, count right behind their label alone.
 _WITHOUT_CHECKSUM = frozenset(
     re.findall(
         r"\S+",
-        "health any any_tax cedula steuer insured lv uy id.nik my.nric pk.cnic in_.pan mx.rfc jp.in_ eu.vat br.cnpj"
-        " au.abn it.iva pl.nip ch.uid co.nit",
+        "health any any_tax uy id.nik my.nric pk.cnic in_.pan mx.rfc jp.in_ eu.vat br.cnpj au.abn it.iva pl.nip ch.uid co.nit",
     )
-)
+).union(_SHAPES)
 
 
 # Labels that mean one number, and its form: a mistyped check digit makes it no less a person's.
@@ -254,14 +298,16 @@ _FORMS: Final = {
         "ar.cuit": "2[0347][0-9]{9}", "au.tfn": "[0-9]{8,9}", "be.nn": "[0-9]{11}", "bg.egn": "[0-9]{10}",
         "br.cpf": "[0-9]{11}",
         "ch.ssn": "756[0-9]{10}", "cn.ric": "[1-9][0-9]{16}[0-9X]", "cz.rc": "[0-9]{9,10}", "dk.cpr": "[0-3][0-9]{9}",
-        "ee.ik": "[1-6][0-9]{10}", "es.dni": "[0-9]{8}[A-Z]?", "es.nie": "[XYZ][0-9]{7}[A-Z]",
+        "ee.ik": "[1-6][0-9]{10}", "es.dni": "[0-9]{8}[A-Z]?|0[0-9]{12}", "es.nie": "[XYZ][0-9]{7}[A-Z]",
         "fi.hetu": "[0-9]{6}[A+]?[0-9]{3}[0-9A-Y]",
         "fr.nir": "[12][0-9]{12}(?:[0-9]{2})?", "gr.amka": "[0-3][0-9]{10}", "hr.oib": "[0-9]{11}", "il.idnr": "[0-9]{9}",
-        "in_.aadhaar": "[2-9][0-9]{11}", "it.codicefiscale": "[A-Z]{6}[0-9]{2}[A-EHLMPRST][0-9]{2}[A-Z][0-9]{3}[A-Z]",
+        "in_.aadhaar": "[2-9][0-9]{11}", "in_.epic": "[A-Z]{3}[0-9]{7}",
+        "it.codicefiscale": "[A-Z]{6}[0-9]{2}[A-EHLMPRST][0-9]{2}[A-Z][0-9]{3}[A-Z]",
         "jp.in_": "[0-9]{12}", "kr.rrn": "[0-9]{13}",
-        "mx.curp": "[A-Z]{4}[0-9]{6}[HMX][A-Z]{5}[A-Z0-9][0-9]", "lt.asmens": "[3-6][0-9]{10}", "nl.bsn": "[0-9]{9}",
+        "mx.curp": "[A-Z]{4}[0-9]{6}[HMX][A-Z]{5}[A-Z0-9][0-9]", "lt.asmens": "[3-6][0-9]{10}",
+        "medicare_card": "[2-6][0-9]{9,10}", "nl.bsn": "[0-9]{9}",
         "no.fodselsnummer": "[0-9]{11}", "pl.pesel": "[0-9]{11}", "ro.cnp": "[1-9][0-9]{12}", "ru.inn": "[0-9]{12}",
-        "ru.snils": "[0-9]{11}", "se.personnummer": "(?:[12][0-9])?[0-9]{2}[01][0-9][0-3][0-9][0-9]{4}",
+        "ru.snils": "[0-9]{11}", "se.personnummer": "(?:[12][0-9])?[0-9]{2}[01][0-9][0-9]{6}|[0-7][0-9][0-9]{9}",
         "sg": "[STFGM][0-9]{7}[A-Z]",
         "si.emso": "[0-9]{13}", "th.pin": "[1-8][0-9]{12}", "tr.tckimlik": "[1-9][0-9]{10}", "tw": "[A-Z][12][0-9]{8}",
     }.items()
@@ -306,7 +352,7 @@ def _detector(name: str, kind: str, priority: int, numbers: dict[str, str]) -> L
         pattern=_NUMBER,
         rules=[_rule(module, label) for module, label in numbers.items()],
         hint_labels="|".join(numbers.values()).replace("nummer", _NUMMER),
-        hint_foreign="егн|јмбг|身份|身分|公民|आधार|マイナンバー|個人番号|주민|เลข|บัตร|снилс|תעודת|паспорт|αμκα|αφμ|инн|рнокпп|іпн|thuế",
+        hint_foreign="егн|јмбг|身份|身分|公民|आधार|マイナンバー|個人番号|주민|เลข|บัตร|снилс|תעודת|זהות|паспорт|年金|在留|統一|قومي|полис|омс|иин|жсн|пинфл|личный|идентиф|унзр|ембг|αμκα|αφμ|инн|рнокпп|іпн|thuế",
         not_followed=_COUNTED,
     )
 

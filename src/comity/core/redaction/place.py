@@ -73,13 +73,14 @@ _UNIT = r"(?:\.?,?[ ](?:Apt|Apartment|Suite|Ste|Unit|Flat|Floor|Fl|Room|Rm|No|#)
 _QUARTER = r"(?:[ ](?:NE|NW|SE|SW|N|S|E|W)(?![A-Za-z0-9]))?"
 _ROMANCE = "rue|avenue|av\\.|boulevard|bd|place|chemin|allée|quai|impasse|cours|via|viale|piazza|calle|avenida|paseo|rua"
 _ROMANCE_FIRST = (
-    "Bd\\.|Boul\\.|Via|Viale|Piazza|Corso|Vicolo|Calle|C/|Avenida|Avda\\.|Av\\.|Paseo|Plaza|Carrera|Rua|Travessa|Praça"
+    "Bd\\.|Boul\\.|Str\\.|Via|Viale|Piazza|Corso|Vicolo|Calle|C/|Avenida|Avda\\.|Av\\.|Paseo|Plaza|Carrera|Rua|Travessa|Praça"
     "|Largo|Alameda|Strada|Bulevardul|Rue|Cadde"
 )
 _CITY = (
     r"(?:,?[ \n](?:[A-Z]{1,2}-)?(?:[0-9]{4,6}|[0-9]{2}-[0-9]{3}|[0-9]{3}[ ][0-9]{2}|[0-9]{5}-[0-9]{3})(?:[ ][A-Z]{2})?"
     rf"[ ](?:São[ ]|Saint[ ]|Bad[ ]|Den[ ])?[A-Z\u00c0-\u00de][{LETTER}-]{{1,24}}(?![{LETTER}]))?"
 )
+_DOOR = "(?:/[0-9]{1,3}){0,3}"  # behind the number of a house: its stairs, its floor, its door
 _PARTICLE = r"(?:(?:de|du|des|d['’]|la|le|les|l['’]|del|della|di|da|das|do|dos|delle|dei|degli|los|las|den|der|van|von)[ ]?)"
 
 _NOT_GERMANIC = frozenset(
@@ -118,11 +119,11 @@ _STATES_NOT_WORDS = (
 
 _POSTAL_WORDS = (
     r"post(?:al)?\s?codes?|zip\s?codes?|zip[\s:=#\"']{1,3}(?:is\s)?$|postal|plz(?:\s?/\s?ort)?|postleitzahl|code\s?postal"
-    r"|c[oó]digo\s?postal|(?-i:CAP|CEP|PSČ|NPA|CP)[:\s]{1,2}$|cap: ?$|cep: ?$|邮编|郵便番号|우편번호|индекс"
+    r"|c[oó]digo\s?postal|(?-i:CAP|CEP|PSČ|NPA|CP)[:\s]{1,2}$|cap: ?$|cep: ?$|邮编|郵便番号|우편번호|индекс|〒"
 )
 _POSTAL_ABROAD = (
     r"post(?:al)? ?codes?|plz|postleitzahl|code postal|c[oó]digo postal|kod pocztowy|psč|postnummer|postinumero|irányítószám"
-    r"|posta kodu|cod poștal|poštanski broj|почтовый индекс|поштовий індекс|индекс|邮编|邮政编码|郵遞區號|郵便番号|우편번호"
+    r"|posta kodu|cod poștal|poštanski broj|почтовый индекс|поштовий індекс|индекс|邮编|邮政编码|郵遞區號|郵便番号|우편번호|〒"
     r"|kode pos|mã bưu chính|รหัสไปรษณีย์"
 )
 _ADDRESS_WORDS = words(
@@ -200,8 +201,8 @@ PLACE: tuple[PatternDetector, ...] = (
         category=Category.ADDRESS,
         priority=60,
         pattern=LatePattern(
-            rf"{BEFORE}[1-9][0-9]{{0,4}}(?:-[0-9]{{1,4}})?[A-Za-z]?,?[ ]{_DIRECTION}(?:{_STREET_WORD}[ ]){{1,4}}"
-            rf"(?:(?:{_PLAIN_SUFFIX})(?![A-Za-z0-9'’-]){_NO_NOUN}"
+            rf"{BEFORE}(?:[0-9]{{1,4}}[A-Za-z]?/)?[1-9][0-9]{{0,4}}(?:-[0-9]{{1,4}})?[A-Za-z]?,?[ ]"
+            rf"{_DIRECTION}(?:{_STREET_WORD}[ ]){{1,4}}(?:(?:{_PLAIN_SUFFIX})(?![A-Za-z0-9'’-]){_NO_NOUN}"
             rf"|(?:{_AMBIGUOUS_SUFFIX})(?=\.?(?:,|\n|$|[ ](?:Apt|Suite|Unit|#))))"
             rf"{_QUARTER}{_UNIT}"
         ),
@@ -289,11 +290,11 @@ PLACE: tuple[PatternDetector, ...] = (
         pattern=LatePattern(
             rf"{BEFORE}(?:[1-9][0-9]{{0,3}}(?:[ ]?(?:bis|ter))?,?[ ](?i:{_ROMANCE})[ ]{_PARTICLE}{{0,3}}"
             rf"[A-Z\u00c0-\u00de][{LETTER}'’-]{{1,24}}(?:[ ][A-Z\u00c0-\u00de][{LETTER}'’-]{{1,24}}){{0,2}}{_CITY}"
-            rf"|[A-Z\u00c0-\u00de][{LETTER}.-]{{1,30}}{_GERMANIC}[ ][1-9][0-9]{{0,3}}[ ]?[a-z]?(?![0-9A-Za-z]){_CITY}"
+            rf"|[A-Z\u00c0-\u00de][{LETTER}.-]{{1,30}}{_GERMANIC}[ ][1-9][0-9]{{0,3}}[ ]?[a-z]?{_DOOR}(?![0-9A-Za-z]){_CITY}"
             rf"|(?:[A-Z\u00c0-\u00de][{LETTER}]{{1,20}}[ ]){{1,2}}(?:Straße|Strasse|Str\.|Weg|Platz|Allee|Ring|Damm"
-            rf"|Ufer)[ ][1-9][0-9]{{0,3}}[a-z]?(?![0-9A-Za-z]){_CITY}"
+            rf"|Ufer)[ ][1-9][0-9]{{0,3}}[a-z]?{_DOOR}(?![0-9A-Za-z]){_CITY}"
             rf"|(?:{_ROMANCE_FIRST})[ ]{_PARTICLE}{{0,3}}(?:[A-Z\u00c0-\u00de][{LETTER}'’.-]{{1,24}}["
-            rf" ]?){{1,4}}(?:,[ ]?|[ ])?(?:n[.°º]?[ ]?)?[1-9][0-9]{{0,3}}[a-zA-Z]?(?![0-9A-Za-z]){_CITY}"
+            rf" ]?){{1,4}}(?:,[ ]?|[ ])?(?:n[r.°º]{{0,2}}[ ]?)?[1-9][0-9]{{0,3}}[a-zA-Z]?(?![0-9A-Za-z]){_CITY}"
             rf"|(?:ul\.|ulica|al\.|os\.|pl\.)[ ](?:[A-Z\u00c0-\u017f][{LETTER}.]{{1,24}}["
             rf" ]){{1,3}}[1-9][0-9]{{0,3}}[a-zA-Z]?(?:/[0-9]{{1,4}})?(?![0-9A-Za-z]){_CITY}"
             rf"|(?:ул\.|улица|пр\.|проспект|пер\.|вул\.)[ ][А-ЯЁІЇЄ][а-яёіїє-]{{1,24}}(?:["
@@ -352,6 +353,8 @@ PLACE: tuple[PatternDetector, ...] = (
             rf"(?<![A-Za-z0-9_-])(?:(?:[A-Z]{{1,2}}-)?(?:[0-9]{{4,5}}(?:-[0-9]{{3,4}})?|[0-9]{{2}}-[0-9]{{3}}"
             rf"|[0-9]{{3}}[ ][0-9]{{2}})"
             rf"(?:[ ](?!Euros?\b|EUR|USD|Units?\b|Items?\b)[A-Z\u00c0-\u017d][{LETTER}-]{{1,24}})"
+            rf"|[0-9]{{5}}-[0-9]{{3}}"
+            rf"|(?:[A-Z][a-z]{{1,20}}[ ]){{1,2}}(?:[1-9][0-9]{{5}}|(?:NSW|VIC|QLD|SA|WA|TAS|ACT|NT)[ ][0-9]{{4}})"
             rf"|(?:[A-Z][a-z]{{1,20}}[ ]){{1,2}}(?:{_STATES})[ ][0-9]{{5}}(?:-[0-9]{{4}})?|[0-9]{{4}}["
             rf" ]?[A-Z]{{2}}[ ][A-Z][a-z]{{1,20}})"
             rf"(?![{LETTER}0-9_])"

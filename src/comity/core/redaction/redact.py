@@ -22,6 +22,7 @@ from comity.core.redaction.labelled import LabelledDetector
 from comity.core.redaction.policy import DEFAULT_POLICY, Action, Policy
 from comity.core.redaction.scan import DEFAULT_SCANNER, Memory, Scanner, Wall
 from comity.core.redaction.shapes import WALL, plain_words
+from comity.core.redaction.users import USERS, is_login, named_user
 from comity.core.redaction.vault import TOKEN, Value, Vault
 
 # "****1234" and "****@example.com": what a mask leaves is not looked into again.
@@ -414,6 +415,7 @@ class _Walk:
         parts = yield from birth_parts(value, keys)
         heads = next((_heads(value[key]) for key in value if key in _HEADS), ())
         name = _name_in(value)
+        has_login = not USERS.isdisjoint(value) and is_login(plain_words(key) for key in value if isinstance(key, str))
         for key, item in value.items():
             if self._is_slice_done():
                 yield
@@ -431,6 +433,8 @@ class _Walk:
                 words = plain_words(_TOKEN_OR_MASK.sub(WALL, hidden))
                 if len(self.found) == found_before and len(key) <= _LONG_CHARS and len(self._plain_keys) < _TEXTS_KEPT:
                     self._plain_keys[key] = words
+            if has_login:
+                words = named_user(words)
             place = f"{path}.{hidden}" if path else hidden
             if key in _NAMING and isinstance(item, str) and len(item) <= _NAME_CHARS_MAX:
                 name = plain_words(_TOKEN_OR_MASK.sub(WALL, item))

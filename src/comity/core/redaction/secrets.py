@@ -32,6 +32,18 @@ _KEY = (
     r"|lin_api_[A-Za-z0-9]{32,48}|gsk_[A-Za-z0-9]{32,64}|GOCSPX-[A-Za-z0-9_-]{20,40}|xapp-[0-9]-[A-Za-z0-9-]{20,120}"
     r"|dckr_pat_[A-Za-z0-9_-]{20,40}|nvapi-[A-Za-z0-9_-]{40,80}|pplx-[A-Za-z0-9]{32,64}|AGE-SECRET-KEY-1[A-Z0-9]{50,60}"
     r"|figd_[A-Za-z0-9_-]{30,60}|sntrys_[A-Za-z0-9_=+/-]{30,120}|dapi[0-9a-f]{32}|ATATT3[A-Za-z0-9_=-]{20,120}"
+    r"|LTAI[A-Za-z0-9]{12,26}|A(?:KCp|TBB|TCTT3|BSK)[A-Za-z0-9_=-]{28,120}"
+    r"|gl(?:ptt|dt|rt|soat|ft|imt|agent|cbt|oas)-[A-Za-z0-9_-]{20,80}|gl(?:sa|c)_[A-Za-z0-9_+/=]{32,120}"
+    r"|(?:nfp|ntn|sbp|ph[cx]|pnu|rdme|tfp|sgp|pcsk|rubygems|duffel_(?:live|test)|CLOJARS|sb_secret|jina|rnd)_[A-Za-z0-9]{24,128}"
+    r"|secret_[A-Za-z0-9]{43}|sk_[0-9a-f]{48}|re_[A-Za-z0-9]{8}_[A-Za-z0-9]{20,32}|rzp_(?:live|test)_[A-Za-z0-9]{14}"
+    r"|lsv2_(?:pt|sk)_[0-9a-f_]{40,50}|pscale_(?:tkn|pw|oauth)_[A-Za-z0-9_=.-]{32,64}|do[or]_v1_[0-9a-f]{64}"
+    r"|shp(?:ca|pa|ss)_[0-9a-f]{32}|lin_oauth_[0-9a-f]{64}|dckr_oat_[A-Za-z0-9_-]{20,40}|ops_eyJ[A-Za-z0-9_=]{40,128}"
+    r"|(?:HRKU|NRAK|NRJS|NRII|PMAK|CFPAT|pul|tvly|xai|xkeysib|APP_USR|sess)-[A-Za-z0-9_-]{24,128}"
+    r"|tskey-[a-z]{3,6}-[A-Za-z0-9]{8,24}-[A-Za-z0-9]{20,48}|access-(?:sandbox|development|production)-[0-9a-f-]{36}"
+    r"|dt0[cs][0-9]{2}\.[A-Z0-9]{24}\.[A-Z0-9]{64}|dp\.(?:pt|st|ct|sa)\.[A-Za-z0-9.]{40,60}|pat[A-Za-z0-9]{14}\.[0-9a-f]{64}"
+    r"|[ps]k\.eyJ[A-Za-z0-9_-]{30,120}\.[A-Za-z0-9_-]{20,40}|amzn\.mws\.[0-9a-f-]{36}|sl\.[A-Za-z0-9_-]{60,128}|hvr\.[A-Za-z0-9_-]{24,120}"
+    r"|oy2[a-z0-9]{43}|EZ[AT]K[A-Za-z0-9]{54}|1//0[A-Za-z0-9_-]{30,128}|AAAA[A-Za-z0-9_-]{7}:APA91b[A-Za-z0-9_-]{60,128}"
+    r"|[MNO][A-Za-z0-9_-]{23,25}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,38}"
 )
 _KEY_HINT = (
     r"sk-[A-Za-z0-9]|[sprw]k_(?:live|test)_|whsec_|gh[pousr]_[A-Za-z0-9]|github_pat_|glpat-|xox[abeoprs]-"
@@ -39,6 +51,12 @@ _KEY_HINT = (
     r"|ya29\.|SG\.[A-Za-z0-9]|(?:AC|SK)[0-9a-f]{32}|npm_|pypi-|hf_|dop_v1_|shpat_|sq0|key-[0-9a-f]{32}|r8_"
     r"|:AA[A-Za-z0-9]|hv[sb]\.|EAA[A-Za-z0-9]{30}"
     r"|lin_api_|gsk_|GOCSPX-|xapp-[0-9]|dckr_pat_|nvapi-|pplx-|AGE-SECRET-KEY-1|figd_|sntrys_|dapi[0-9a-f]{32}|ATATT3"
+    r"|LTAI[A-Za-z0-9]{12}|AKCp|ATBB|ATCTT3|ABSK|gl(?:ptt|dt|rt|soat|ft|imt|agent|cbt|oas)-|gl(?:sa|c)_"
+    r"|(?:nfp|ntn|sbp|ph[cx]|pnu|rdme|tfp|sgp|pcsk|rubygems|(?:rzp|duffel)_(?:live|test)|CLOJARS|secret|sb_secret|jina|rnd)_[A-Za-z0-9]{14}|[sr][ke]_[A-Za-z0-9]{8}"
+    r"|lsv2_|pscale_|do[or]_v1|shp(?:ca|pa|ss)_|lin_oauth_|dckr_oat|ops_eyJ"
+    r"|(?:HRKU|NRAK|NRJS|NRII|PMAK|CFPAT|pul|tvly|xai|xkeysib|APP_USR|sess)-[A-Za-z0-9_]|tskey-|access-(?:sand|devel|prod)"
+    r"|dt0[cs]|dp\.[a-z]{2}\.|pat[A-Za-z0-9]{14}\.|[ps]k\.eyJ|amzn\.mws|sl\.[A-Za-z0-9_\-]{60}|hvr\.|oy2[a-z0-9]{43}|EZ[AT]K"
+    r"|1//0|AAAA[A-Za-z0-9_\-]{7}:APA|[MNO][A-Za-z0-9_\-]{23,25}\.[A-Za-z0-9_\-]{6}\."
 )
 _LABELS = in_hint(SIGN_IN)
 _BORDER = r"(?:(?<![^\W_])|(?<=[a-z])(?=(?-i:[A-Z][a-z]))|(?<=PG)|(?<=DB))"  # a word's, or a hump's inside of a key
@@ -59,7 +77,7 @@ _CODE_LABELS = (
     r"|codice di verifica|kod weryfikacyjny|verificatiecode|код подтверждения|验证码|驗證碼|認証コード|인증번호"
 )
 _COOKIES = (
-    "session_?id|sessid|phpsessid|jsessionid|asp\\.net_sessionid|connect\\.sid|sid|csrf_?token|xsrf-token"
+    "x-amz-(?:signature|security-token)|session_?id|sessid|phpsessid|jsessionid|asp\\.net_sessionid|connect\\.sid|sid|csrf_?token|xsrf-token"
     "|auth_?token|remember_token|(?<=ookie: )session"
 )
 # Whose the secret is, between its label and what says it: "password of my router is …".
@@ -73,7 +91,7 @@ _NOT_A_SECRET = frozenset(
     re.findall(
         r"[^\W\d_]+",
         "required optional missing wrong incorrect invalid valid expired expires unknown empty null none nil"
-        " true false undefined string str"
+        " true false undefined string str bytes bytea bool boolean int varchar nvarchar secretstr charfield buffer"
         " text hidden masked redacted encrypted hashed stored reset changed correct not too very also the a"
         " an at in on your my our their his her"
         " set sent never always case now only important weak strong secure long short protected needed"
@@ -295,7 +313,7 @@ SECRETS: tuple[PatternDetector, ...] = (
         priority=15,
         pattern=LatePattern(
             rf"{_BORDER}(?:{_LABELS}){_OWNER}(?:{JOINT}|(?:['’]s)?[ ]|[是は][ ]?)"
-            rf"(?:(?:is|ist|lautet:?|est|es|è|é|to|jest|är|er|on|je|this|now)[ ])?"
+            rf"(?:(?:is|was|ist|war|lautet:?|est|était|es|era|è|é|to|jest|är|er|on|je|this|now)[ ])?"
             rf"[\"'`“(\[「『]?(?P<value>[^\s\"'`“”<>\[\]{{}}()「」『』]{{6,64}})",
             re.IGNORECASE,
         ),
@@ -410,13 +428,13 @@ SECRETS: tuple[PatternDetector, ...] = (
         category=Category.SECRET,
         priority=15,
         pattern=LatePattern(
-            rf"{_BORDER}(?-i:pass|Pass|PASS|pw|PW)(?:{JOINT}|[ ](?:is[ ])?)"
+            rf"{_BORDER}(?-i:pass|Pass|PASS|pw|PW|[cC]lave)(?:{JOINT}|[ ](?:is[ ])?)"
             rf"(?P<value>[^\s\"'`“”<>()\[\]{{}},;\\]{{6,32}})(?![^\s\"'`“”<>)\],;{{}}\\])",
             re.IGNORECASE,
         ),
         shape_chars_max=LONG_CHARS_MAX,
-        first="[pP]",
-        hint=r"(?:pw|pass|PW|PASS|Pass)[^A-Za-z0-9_]",
+        first="[pPcC]",
+        hint=r"(?:pw|pass|PW|PASS|Pass|[cC]lave)[^A-Za-z0-9_]",
         accept=_accept_weak,
     ),
     PatternDetector(
@@ -438,10 +456,10 @@ SECRETS: tuple[PatternDetector, ...] = (
         category=Category.SECRET,
         priority=16,
         pattern=LatePattern(r"\A[^\s\[\]]{6,64}\Z"),
-        hint=r"(?i:pass|pw)(?-u:\b)",
+        hint=r"(?i:pass|pw|clave)(?-u:\b)",
         accept=_accept_weak,
         need=Need.CONTEXT,
-        context=Context(r"(?:pass|pw): $"),
+        context=Context(r"(?:pass|pw|clave): $"),
         reach=8,
     ),
 )

@@ -145,7 +145,7 @@ _GAP_WORDS = (
     "|as|at|on|in|for|of|to|the|a|my|our|your|his|her|their|and|or|und|et"
     "|aos|dia|le|la|il|el|em|dne|op|på|dnia|den|am|ist|est|es|mr|mrs|ms|dr|customer|client|patient|employee|user"
     "|member|person|holder|owner|new|old|home|work|bank|on file|ending|reads?|says|value|field"
-    "|equals|also|following|below|which|that|by|via|under|me|us|him|them|uk|us|ca|gb|canadian|american"
+    "|equals|also|following|below|again|attached|provided|given|recorded|registered|quoted|stated|which|that|by|via|under|me|us|him|them|uk|us|ca|gb|canadian|american"
     "|british|german|usa|date|address|card|dd|mm|yyyy|tt|jjjj|aaaa|jj|серия|серии|série|serie|seria"
     "|du|de|del|della|di|do|da|der|des|van|von|titular|paciente|assuré|enfant|kind|kindes|child|spouse|tenant|applicant"
 )

@@ -15,10 +15,11 @@ from comity.core.redaction.phones import PHONES
 from comity.core.redaction.place import PLACE
 from comity.core.redaction.secrets import SECRETS
 from comity.core.redaction.spoken import SPOKEN
+from comity.core.redaction.users import USER_NAMES
 
 DETECTORS: Final[tuple[PatternDetector | LabelledDetector, ...]] = tuple(
     sorted(
-        (*FINANCIAL, *GOVERNMENT, *NATIONAL, *CONTACT, PHONES, *SPOKEN, *PLACE, *NETWORK, *SECRETS),
+        (*FINANCIAL, *GOVERNMENT, *NATIONAL, *CONTACT, *USER_NAMES, PHONES, *SPOKEN, *PLACE, *NETWORK, *SECRETS),
         key=lambda detector: detector.priority,
     )
 )

@@ -1,0 +1,169 @@
+"""User names: under a label, in logs of a sign-in, and words that only the password beside them makes one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from comity.core.redaction.detector import Category, Need, PatternDetector
+from comity.core.redaction.joints import JOINT, SIGNED
+from comity.core.redaction.labels import SIGN_IN, USER_NAME
+from comity.core.redaction.shapes import AFTER, AT_WORD, LONG_CHARS_MAX, LatePattern, in_hint, words
+
+_KEY_BORDER = r"(?:(?<![^\W_])|(?<=[a-z])(?=(?-i:[A-Z][a-z])))"  # a word's, or a hump's inside of a key
+_NOT_A_USER = frozenset(
+    re.findall(
+        r"[a-z-]+",
+        "admin administrator root guest system sysadmin anonymous nobody unknown postgres mysql redis oracle"
+        " mongo sa dba service"
+        " daemon default test tester demo user users username operator everyone all any none null nil undefined"
+        " true false yes no"
+        " active inactive new old existing failed failure success successful successfully ok okay error denied"
+        " required optional"
+        " missing invalid valid empty varchar nvarchar citext string str text char integer int bool boolean bytes uuid optional"
+        " object symbol email e-mail mail phone"
+        " name password id"
+        " premium basic free standard pro enterprise customer client agent staff manager editor viewer owner member readonly"
+        " read-only www www-data nginx apache ubuntu debian centos ec-user git jenkins runner ci bot api app web worker backend"
+        " frontend server host localhost public private internal external local remote the this that is are was not and or for"
+        " with from page form field screen button flow count time data type session token status state role roles group scope"
+        " settings config see above below tbd todo example sample placeholder your my our their his her its here"
+        " there must should"
+        " can will may only also mandatory unique hidden visible masked redacted enabled disabled locked blocked"
+        " expired pending"
+        " attempts attempt via sso ldap oauth saml google github microsoft apple facebook",
+    )
+)
+_IN_CODE = re.compile(
+    r"(?:request|req|models?|self|this|ctx|context|session|os|env|config|settings|params?|args?|data|current|event|props|state|auth"
+    r"|user|users|db|get|new|res|response|payload|body|form|row|record|item|obj|account|process|system|app|input|field|fields"
+    r"|schema|serializers?|validators?|types?|sa|sqlalchemy|column)[._]"
+)
+
+_LABELS = in_hint(USER_NAME)
+_WEAK_LABELS = (
+    "user|usr|benutzer|handle|utente|utilisateur|gebruiker|användare|bruker|bruger|użytkownik|uživatel|felhasználó|käyttäjä"
+    "|kullanıcı|usu[aá]rio|пользователь|користувач|账号|账户|用户|ユーザー|사용자"
+)
+# A password that follows says that a plain word is a user's name: "user: mjones, password: …".
+_PASSWORD_NEXT = (
+    rf"(?:[^A-Za-z0-9]{{1,12}}|</[a-z]{{1,16}}>\\?\s{{0,8}}<)(?:(?:and|und|et|y|e|i|en|och)[ ])?(?:pass|pw|{in_hint(SIGN_IN)})"
+)
+_FIRST = rf"[uslabnigkfhUSLABNIGKFHлиіпкЛИІПК用帳账ユ아사اש]{AT_WORD}"
+_FIRST_WEAK = rf"[uslabnigkfhtdmwrvUSLABNIGKFHTDMWRVлиіпкЛИІПК用帳账ユ아사اש]{AT_WORD}"
+_NETWORKS = (
+    "instagram|insta|ig|twitter|telegram|tiktok|snapchat|snap|skype|discord|threads|mastodon|wechat|kik|github|gitlab|linkedin"
+    "|facebook|reddit|twitch|signal|icq|threema|vk|weibo|slack"
+)
+_IN_CAMEL_CASE = "|".join(word.capitalize() for word in f"{_WEAK_LABELS}|{_NETWORKS}".split("|"))
+_USER = r"[A-Za-z0-9][A-Za-z0-9._-]{1,30}[A-Za-z0-9]"
+_PASSWORD = LatePattern(f"(?:{SIGN_IN}|pass|pw)", re.IGNORECASE)
+USERS: Final = frozenset(
+    {"user", "usr", "benutzer", "utente", "utilisateur", "gebruiker", "usuário", "account", "пользователь", "用户", "账号"}
+)
+_USER_NAME = "user name"
+
+
+def _accept_user_name(value: str) -> int:
+    """Count every name but those of parts, roles and states, and names in code."""
+    plain = value.lower()
+    if plain in _NOT_A_USER or _IN_CODE.match(plain) or not re.search("[a-z]{2}", plain):
+        return 0
+    return len(value)
+
+
+def _accept_user_name_weak(value: str) -> int:
+    """Count a name that no word is: letters, and a digit or a sign among them."""
+    if not re.search("[0-9_.#]", value) or re.search(r"^[vV]?[0-9]+[a-z]{0,2}$|\.[a-z]{2,4}$|^[A-Z]{1,5}[-_]?[0-9]+$", value):
+        return 0
+    return _accept_user_name(value)
+
+
+def is_login(heads: Iterable[str]) -> bool:
+    """Return whether one of the words over values, of keys or of columns, names a password."""
+    return any(_PASSWORD.compiled.fullmatch(head) for head in heads)
+
+
+def named_user(head: str) -> str:
+    """Return the word over a value beside a password: what says no more than "user" means the user's name."""
+    return _USER_NAME if head.lower() in USERS else head
+
+
+USER_NAMES: tuple[PatternDetector, ...] = (
+    PatternDetector(
+        name="user_name",
+        type="USERNAME",
+        category=Category.CONTACT,
+        priority=80,
+        pattern=LatePattern(
+            rf"{_KEY_BORDER}(?:(?:{_LABELS}){SIGNED}|(?:user|usr|uid)(?:=|[\"']["
+            rf" ]?[:=][ ]?)[\"']?|(?:{_WEAK_LABELS})(?:(?:{SIGNED}|>)(?=@?{_USER}{_PASSWORD_NEXT}(?![a-z]))"
+            rf"|[ ](?=@?{_USER}{_PASSWORD_NEXT}[ :=]{{1,3}}[^\\s]{{0,30}}[0-9!@#$%&*])))@?"
+            rf"(?P<value>{_USER}){AFTER}(?![(\[@:/]|\.\w)",
+            re.IGNORECASE,
+        ),
+        shape_chars_max=LONG_CHARS_MAX,
+        first=_FIRST,
+        hint=rf"(?i:{_LABELS})[^A-Za-z0-9_]|(?i:user|usr|uid)(?:=|\\?[\"'][ ]?[:=])"
+        rf"|(?i:{_WEAK_LABELS})[^A-Za-z0-9_]{{1,12}}@?[A-Za-z0-9._\-]{{2,32}}\\?(?i:{_PASSWORD_NEXT})",
+        accept=_accept_user_name,
+    ),
+    PatternDetector(
+        name="user_name_weak",
+        type="USERNAME",
+        category=Category.CONTACT,
+        priority=80,
+        pattern=LatePattern(
+            rf"{_KEY_BORDER}(?:(?:{_LABELS})(?:{JOINT}|[ ](?:(?:is|ist|est|es|è|é|to|jest|är|er|je)[ ])?)"
+            rf"|(?:{_WEAK_LABELS})(?:{SIGNED}|[ ](?:is[ ])?)"
+            rf"|(?:{_NETWORKS})(?:[ ](?:handle|account|name|id|user))?(?:{SIGNED}|[ ])(?:live:)?(?=@?[a-z]))@?"
+            rf"(?P<value>[A-Za-z][A-Za-z0-9._-]{{1,30}}[A-Za-z0-9](?:#[0-9]{{4}})?){AFTER}(?![(\[@:/]|\.\w)",
+            re.IGNORECASE,
+        ),
+        shape_chars_max=LONG_CHARS_MAX,
+        first=_FIRST_WEAK,
+        hint=rf"(?i:{_LABELS}|{_WEAK_LABELS}|{_NETWORKS})(?:[^A-Za-z0-9]|</?[a-z]{{1,10}}>|\\[nt]){{1,24}}"
+        r"(?:[^\s@0-9]{2,9}[ :]){0,2}@?[A-Za-z][A-Za-z0-9\-]{0,30}(?:[0-9_#]|\.[A-Za-z0-9])",
+        accept=_accept_user_name_weak,
+    ),
+    PatternDetector(
+        name="user_name_logged",
+        type="USERNAME",
+        category=Category.CONTACT,
+        priority=80,
+        pattern=LatePattern(
+            rf"(?<![a-z])(?:(?:accepted|failed) [a-z/-]{{4,24}} for (?:invalid user )?|session (?:opened|closed)"
+            rf" for user |invalid user )"
+            rf"(?P<value>{_USER}){AFTER}",
+            re.IGNORECASE,
+        ),
+        first="[aAfFsSiI]",
+        hint=r"(?i:(?:accepted|failed) [a-z/\-]{4,24} for |for user |invalid user )",
+        accept=_accept_user_name,
+    ),
+    PatternDetector(
+        name="user_name_keyed",
+        type="USERNAME",
+        category=Category.CONTACT,
+        priority=81,
+        pattern=LatePattern(rf"\A@?(?P<value>{_USER})\Z"),
+        hint=rf"(?i:{_LABELS})",
+        accept=_accept_user_name,
+        need=Need.CONTEXT,
+        context=words(rf"(?:{_LABELS}): ?$"),
+        reach=4,
+    ),
+    PatternDetector(
+        name="user_name_mixed",
+        type="USERNAME",
+        category=Category.CONTACT,
+        priority=81,
+        pattern=LatePattern(rf"\A@?(?P<value>{_USER}(?:#[0-9]{{4}})?)\Z"),
+        hint=rf"(?:(?:^|\\[bfnrt]|[^A-Za-z])(?i:{_WEAK_LABELS}|{_NETWORKS})|{_IN_CAMEL_CASE})(?:[^a-z]|$)",
+        accept=_accept_user_name_weak,
+        need=Need.CONTEXT,
+        context=words(rf"(?:{_WEAK_LABELS}|{_NETWORKS})(?: handle| account| name)?: ?$"),
+        reach=4,
+    ),
+)
