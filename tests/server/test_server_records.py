@@ -10,6 +10,7 @@ import pytest
 from tests.server.served import serving
 
 from comity import Agent, Context, Node, Tool
+from comity.core.access import Role
 from comity.errors import UnavailableError
 
 
@@ -118,6 +119,22 @@ def test_an_approval_asked_two_levels_down_is_granted_and_its_call_goes_on(node)
             waits = (await _get(served, f"/v1/calls/{root}/tree"))["waits"]
             assert {one["request_id"] for one in waits} >= {root}
             assert (await served.client.post("/v1/approvals/none/grant")).status_code == 404
+
+    asyncio.run(main())
+
+
+def test_an_approval_is_answered_in_the_name_of_the_user_who_signed_in(node):
+    async def main():
+        async with serving(node) as served:
+            await _call(served, "TOP", "PAY")
+            (asked,) = (await _get(served, "/v1/approvals", state="waiting"))["items"]
+            state = served.server.app.state
+            ann = state.auth.signed.sign_in("ann", roles=(Role.OPERATOR,), now_ms=state.now_ms())
+            headers = {"authorization": f"Bearer {ann}"}
+            answer = await served.client.post(f"/v1/approvals/{quote(asked['id'], safe='')}/grant", headers=headers)
+            assert answer.status_code == 200, answer.text
+            (decided,) = (await _get(served, "/v1/approvals", state="decided"))["items"]
+            assert decided["decided_by"] == "ann"
 
     asyncio.run(main())
 

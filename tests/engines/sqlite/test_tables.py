@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from comity.core.journal.records import Document, Saved, part_key
-from comity.engines.sqlite.audit_rows import check_cut, cut, root_of, verify_chain
+from comity.engines.sqlite.audit_rows import add_trees, check_cut, cut, root_of, verify_chain
 from comity.engines.sqlite.connecting import connect
 from comity.engines.sqlite.erasing import erase_session
 from comity.engines.sqlite.file import make_file
@@ -67,6 +67,20 @@ def test_each_refusal_below_a_call_is_stored_under_its_own_id(store):
         assert [journal.call(one).request_id for one in ids] == ids
 
     run(SqliteJournal(store, "node"), scenario)
+
+
+def test_the_index_of_trees_is_filled_from_an_old_audit_of_many_rows(store):
+    """It is filled by the thousand: a tree whose rows lie in two of these parts has an entry for each."""
+    spread = [accepted("r"), *(one for n in range(1_000) for one in (accepted(f"s{n}"), settled(f"s{n}"))), settled("r")]
+    with contextlib.closing(connect(store)) as connection:
+        prepare(connection)
+        write_batch(connection, spread, "node")
+        connection.execute("DROP TABLE audit_trees")
+        add_trees(connection)
+        places = "SELECT first_id, last_id FROM audit_trees WHERE root_id = ? ORDER BY first_id"
+        assert connection.execute(places, ("r",)).fetchall() == [(1, 1), (2_002, 2_002)]
+        assert connection.execute(places, ("s499",)).fetchall() == [(1_000, 1_000), (1_001, 1_001)]
+        assert connection.execute("SELECT count(*) FROM audit_trees").fetchone() == (2 + 1_000 + 2,)
 
 
 def test_erasing_a_session_takes_every_document_of_it_and_none_of_another(store):
