@@ -129,7 +129,7 @@ def test_an_approval_is_answered_in_the_name_of_the_user_who_signed_in(node):
             await _call(served, "TOP", "PAY")
             (asked,) = (await _get(served, "/v1/approvals", state="waiting"))["items"]
             state = served.server.app.state
-            ann = state.auth.signed.sign_in("ann", roles=(Role.OPERATOR,), now_ms=state.now_ms())
+            ann = state.auth.signed.sign_in("ann", roles=(Role.APPROVER,), now_ms=state.now_ms())
             headers = {"authorization": f"Bearer {ann}"}
             answer = await served.client.post(f"/v1/approvals/{quote(asked['id'], safe='')}/grant", headers=headers)
             assert answer.status_code == 200, answer.text
