@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+import sqlite3
+from contextlib import closing
 
 from playwright.sync_api import expect
 from tests.console.conftest import sign_in
+from tests.console.stage import Stage, going_on
 
 
 def _go(page, stage, place):
@@ -13,16 +16,23 @@ def _go(page, stage, place):
 
 
 def test_a_call_is_run_from_the_playground_and_watched_live(page, stage):
-    _go(page, stage, "#/playground/SCRIBE%20SCRIBE_WRITE")
-    page.get_by_label("seconds").fill("1.5")
+    going_on.clear()
+    _go(page, stage, "#/playground/SCRIBE%20SCRIBE_HOLD")
     page.get_by_role("button", name="Run", exact=True).click()
     result = page.get_by_role("region", name="Result")
-    expect(result.get_by_text(re.compile("line . about"))).to_be_visible()
+    expect(result.get_by_text("holding the line")).to_be_visible()
+    beside = page.context.new_page()  # as another person would look on
+    sign_in(beside, stage)
+    _go(beside, stage, "#/calls?q=cap:SCRIBE_HOLD")
+    beside.locator(".dot.live").wait_for()
+    expect(beside.get_by_role("option").first).to_contain_text("running")
+    going_on.set()
+    expect(beside.get_by_role("option").first).to_contain_text("success")
     expect(result.get_by_text("success", exact=True).first).to_be_visible()
-    expect(result.get_by_role("option", name=re.compile("SCRIBE SCRIBE_WRITE, success"))).to_be_visible()
+    expect(result.get_by_role("option", name=re.compile("SCRIBE SCRIBE_HOLD, success"))).to_be_visible()
     result.get_by_role("link", name="Open the call").click()
-    expect(page.get_by_role("heading", level=1)).to_contain_text("SCRIBE_WRITE")
-    expect(page.get_by_role("option", name=re.compile("SCRIBE SCRIBE_WRITE, success"))).to_be_visible()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("SCRIBE_HOLD")
+    expect(page.get_by_role("option", name=re.compile("SCRIBE SCRIBE_HOLD, success"))).to_be_visible()
 
 
 def test_wrong_inputs_are_refused_and_named_at_their_place(page, stage):
@@ -124,6 +134,50 @@ def test_a_new_call_waits_behind_a_count_and_a_tail_shows_it_at_once(page, stage
     expect(page.locator(f'a[href="#/call/{done}"]')).to_be_visible()
 
 
+OWN = "const own = (name) => import(new URL(name, document.querySelector('script[type=module]').src));"  # the page's modules
+
+
+def test_a_live_row_belongs_to_a_filtered_list_where_the_api_lists_it(page, stage):
+    stage.call("CST", "CST_OPINION", {"question": "?"}, session_id="s-fits")
+    stage.call("MUSE", "message", message="hello")
+    stage.call("WIDE", "WIDE_FAN", {"count": 2}, user_id="bob")
+    words = [
+        "agent:CST",
+        "agent:LEAF",
+        "cap:LEAF_SAY",
+        "user:bob",
+        "session:s-fits",
+        "status:refused,success",
+        "code:ROUTING_*",
+    ]
+    words += ["code:ROUTING_", "code:ROUTING_CYCLE_DETECTED", ">1ms", "tokens>1", "cost>0.0001", "LEAF", "since:1h", "until:1h"]
+    differing = page.evaluate(
+        f"""async (words) => {{ {OWN}
+          const [{{ get }}, {{ CallRows }}, {{ parseFilter }}] = await Promise.all(['api.js', 'views/calls.js', 'filter.js'].map(own));
+          const every = (await get('calls', {{ limit: 1000 }})).items, wrong = [];
+          for (const word of words) for (const roots of [true, false]) {{
+            const params = {{ ...parseFilter(word).params, roots }}, list = new CallRows(params, () => {{}});
+            const [fit, listed] = [every.filter((row) => list.fits(row)), (await get('calls', {{ ...params, limit: 1000 }})).items];
+            if (fit.map((row) => row.seq).join() !== listed.map((row) => row.seq).join()) wrong.push([word, roots, fit.length, listed.length]);
+          }}
+          return wrong; }}""",
+        words,
+    )
+    assert differing == []
+
+
+def test_a_tail_keeps_its_bound_and_counts_what_leaves(page, stage):
+    kept = page.evaluate(
+        f"""async () => {{ {OWN}
+          const {{ CallRows, TAIL_ROWS_MAX }} = await own('views/calls.js');
+          const tail = new CallRows({{}}, () => {{}}), still = new CallRows({{}}, () => {{}});
+          for (let n = 0; n < TAIL_ROWS_MAX + 50; n += 1) for (const one of [tail, still]) one.take({{ request_id: `r${{n}}`, target: 'A' }}, one === tail);
+          const told = [tail.rows.length - TAIL_ROWS_MAX, tail.byId.size - TAIL_ROWS_MAX, tail.dropped, tail.rows[0].request_id === `r${{TAIL_ROWS_MAX + 49}}`];
+          return [...told, still.aside.length + still.missed - TAIL_ROWS_MAX, still.aside.length < TAIL_ROWS_MAX, still.admit()]; }}"""
+    )
+    assert kept == [0, 0, 50, True, 50, True, False]
+
+
 def test_the_map_shows_what_was_refused_and_leads_to_the_calls_of_an_agent(page, stage):
     stage.call("CST", "CST_OPINION", {"question": "?"})
     _go(page, stage, "#/map")
@@ -164,6 +218,18 @@ def test_the_audit_is_verified(page, stage):
     _go(page, stage, "#/audit")
     page.get_by_role("button", name="Verify").click()
     expect(page.get_by_text("The chain is whole.")).to_be_visible()
+
+
+def test_an_audit_that_was_changed_is_not_called_whole(new_page, tmp_path):
+    with Stage(tmp_path) as stage:
+        stage.call("LEAF", "LEAF_SAY", {"number": 3})
+        with closing(sqlite3.connect(tmp_path / "stage.db")) as store, store:
+            store.execute("UPDATE audit SET body = replace(CAST(body AS TEXT), 'ann', 'eve') WHERE id = 2")
+        page = new_page()
+        sign_in(page, stage)
+        _go(page, stage, "#/audit?verify=1")
+        expect(page.get_by_text("The chain is broken.")).to_be_visible()
+        expect(page.get_by_text("First row that does not fit: 2.")).to_be_visible()
 
 
 def test_guidance_that_is_edited_blocks_the_next_call(page, stage):
@@ -236,15 +302,32 @@ def test_the_audience_is_switched(page, stage):
     expect(page.get_by_role("heading", name="by type")).to_be_visible()
     page.get_by_role("button", name="Agent").click()
     expect(page.get_by_text("What an agent is told")).to_be_visible()
+    told = page.locator("pre.code-block")
+    expect(told).to_contain_text("We enter in steps")
+    expect(told).not_to_contain_text("One source of prices is stale")  # that risk is for people
+
+
+VIEWS = (
+    "Map", "Sessions", "Insights", "Audit", "Approvals", "Handoffs", "Guidance", "Playground", "Workflows", "System", "Calls",
+)  # fmt: skip
 
 
 def test_everything_is_reached_by_keys_alone(stage, new_page):
     page = new_page()
     sign_in(page, stage)
-    for key, title in (("c", "Calls"), ("s", "Sessions"), ("a", "Audit"), ("p", "Playground"), ("y", "System"), ("m", "Map")):
+    root = stage.call("LEAF", "LEAF_SAY", {"number": 5}).request_id
+    for key, title in zip("msianhupwyc", VIEWS, strict=True):
         page.keyboard.press("g")
         page.keyboard.press(key)
         expect(page.get_by_role("heading", level=1)).to_have_text(title)
+    expect(page.locator(f'a[href="#/call/{root}"]')).to_be_visible()
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(f"#/call/{root}"))
+    page.get_by_role("tab", name="Tree").focus()
+    page.keyboard.press("ArrowRight")
+    expect(page.get_by_role("tab", name="Why refused")).to_be_focused()
+    expect(page.get_by_role("tab", name="Why refused")).to_have_attribute("aria-selected", "true")
     page.keyboard.press("?")
     expect(page.get_by_role("dialog")).to_contain_text("Go to Approvals")
     page.keyboard.press("Escape")

@@ -103,6 +103,17 @@ async def write(ctx: Context, about: str = "comity", seconds: float = 0.6) -> di
     return {"lines": 3, "about": about}
 
 
+going_on = threading.Event()  # set by a test, once it has seen what it wants to see while a call runs
+
+
+@writer.capability("SCRIBE_HOLD")
+async def hold(ctx: Context) -> dict[str, bool]:
+    """Wait for the test, so that what a page shows meanwhile is shown live."""
+    ctx.progress("holding the line")
+    await asyncio.to_thread(going_on.wait, 60)
+    return {"held": True}
+
+
 @writer.capability("SCRIBE_CONTACT")
 async def contact(ctx: Context, note: str) -> dict[str, Any]:
     """Say back a note that may hold personal data."""

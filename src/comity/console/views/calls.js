@@ -81,18 +81,20 @@ export class CallRows {
     this.changed();
   }
 
-  /** Whether a live row belongs to the list; the fields that a row shows are compared as the API compares them. */
+  /** Whether a live row belongs to the list: each field is compared as the API compares it. */
   fits(row) {
-    const { status, agent, capability, user, session, code, q, min_ms: least, roots, until } = this.params;
+    const { status, agent, capability, user, session, code, q, since, until, roots } = this.params;
+    const least = [[this.params.min_ms, row.duration_ms], [this.params.min_tokens, row.tokens], [this.params.min_cost, row.cost?.amount]];
     if (roots && row.parent_id) return false;
-    if (until || q) return false;
     if (status && !status.split(',').includes(row.status)) return false;
-    if (agent && row.target !== agent && row.source !== agent) return false;
+    if (agent && row.target.split('/')[0] !== agent) return false;
     if (capability && row.capability !== capability) return false;
     if (user && row.user_id !== user) return false;
     if (session && row.session_id !== session) return false;
-    if (code && !(row.error_code || '').startsWith(code.replace(/\*$/, ''))) return false;
-    return !(least && (row.duration_ms || 0) < least);
+    if (code && !(code.endsWith('*') ? (row.error_code || '').startsWith(code.slice(0, -1)) : row.error_code === code)) return false;
+    if (q && ![row.request_id, row.target, row.capability].some((one) => one.includes(q))) return false;
+    if ((since && row.created_at < since) || (until && row.created_at > until)) return false;
+    return least.every(([bound, value]) => bound === undefined || (value ?? -1) >= bound);
   }
 
   /** Put the rows kept aside first. Returns false if some were missed: then the list is read again. */
