@@ -1,6 +1,6 @@
 // Audit: the hash-chained rows, a filter, a walk over the whole chain, an export.
 import { html, useEffect, useMemo, useRef, useState } from '../vendor.js';
-import { download, get, send } from '../api.js';
+import { can, download, get, send } from '../api.js';
 import { readEvents } from '../live.js';
 import { href, route, setParams } from '../router.js';
 import { useKeys } from '../keys.js';
@@ -24,8 +24,8 @@ export function View() {
   useKeys('Audit', [['/', 'Filter', () => search.current.focus()], ['v', 'Verify the chain', () => setParams({ verify: Date.now() })], ['Escape', 'Close the row', () => setOpen(null)]]);
   return html`<div class="view"><${Bar} title="Audit"><form class="search" role="search" onSubmit=${(event) => { event.preventDefault(); setParams({ q: draft.trim() }); }}><${Icon} name="search" />
       <input ref=${search} class="mono" aria-label="Filter audit rows" placeholder="kind:refused agent:ANL user:u1 since:1h" value=${draft} onInput=${(event) => setDraft(event.target.value)} spellcheck="false" /></form>
-      <span class="spacer"></span>${html`<button type="button" class="button" onClick=${() => act(() => download('audit/export', filter.params, 'audit.ndjson'), 'Exported')}><${Icon} name="down" size=${14} />Export</button>`}
-      <button type="button" class="button primary" onClick=${() => setParams({ verify: Date.now() })}>Verify</button></${Bar}>
+      <span class="spacer"></span>${can('audit:read') && html`<button type="button" class="button" onClick=${() => act(() => download('audit/export', filter.params, 'audit.ndjson'), 'Exported')}><${Icon} name="down" size=${14} />Export</button>
+      <button type="button" class="button primary" onClick=${() => setParams({ verify: Date.now() })}>Verify</button>`}</${Bar}>
     ${filter.chips.some((one) => one.problem) && html`<div class="chips">${filter.chips.filter((one) => one.problem).map((one) => html`<span class="filter-chip wrong">${one.text} <em>${one.problem}</em></span>`)}</div>`}
     ${params.verify && html`<${Verify} key=${params.verify} onClose=${() => setParams({ verify: '' })} />`}
     <div class=${`split ${open ? 'audit-split has-detail' : 'one'}`}><${AuditTable} params=${filter.params} selected=${open?.id} onOpen=${setOpen} />${open && html`<section class="detail" aria-label="Audit row"><${Row} row=${open} onClose=${() => setOpen(null)} /></section>`}</div></div>`;

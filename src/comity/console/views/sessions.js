@@ -44,7 +44,7 @@ function Conversation({ one, calls, onErased }) {
     if (done !== undefined) { toast('The session was erased'); onErased(); }
   };
   return html`<div class="detail-in stack wide"><div class="line wrap"><h2>${one.user_id}</h2><${Id} id=${one.id} whole /><span class="spacer"></span>
-      ${html`<button type="button" class="button" onClick=${() => act(() => download(`sessions/${segment(one.id)}/export`, {}, `session-${one.id}.json`), 'Exported')}><${Icon} name="down" size=${14} />Export</button>`}
+      ${can('data:reveal') && html`<button type="button" class="button" onClick=${() => act(() => download(`sessions/${segment(one.id)}/export`, {}, `session-${one.id}.json`), 'Exported')}><${Icon} name="down" size=${14} />Export</button>`}
       ${can('data:erase') && html`<button type="button" class="button danger" onClick=${erase}><${Icon} name="trash" size=${14} />Erase</button>`}</div>
     <div class="session-split"><div class="turns">${turns.length ? turns.map((turn) => html`<${Turn} turn=${turn} show=${show} />`) : html`<p class="ink-3">Nothing was said in words; the calls are beside.</p>`}</div>
       <aside class="stack wide"><section class="part"><h3>Which agent did what</h3>${calls.length ? html`<ul class="stack">${calls.slice(0, 60).map((call) => html`<li class="line"><${Status} status=${call.status || 'running'} bare> </${Status}><a class="cut grow" href=${href('call', call.request_id)}><${Hop} source=${call.source} target=${call.target} /> <span class="ink-3">${call.capability}</span></a><span class="ink-3">${duration(call.duration_ms)}</span></li>`)}</ul>` : html`<p class="ink-3">No calls are kept.</p>`}</section>
