@@ -48,8 +48,8 @@ _DOT_WORDS = "punkt|punto|point|ponto|punt|kropka|tečka|точка|pont"
 _AT_WORDS = (
     "arobase|arobas|małpa|malpa|apenstaartje|chiocciola|arroba|klammeraffe|zavináč|zavinac|snabel-?a|kukac|собака|собачка"
 )
-_DOT = rf"(?:\.|[ ]?[\[({{<][ ]?(?:dot|{_DOT_WORDS}|\.)[ ]?[\])}}>][ ]?|[ ](?:dot|{_DOT_WORDS})[ ]|[ ]\.[ ])"
-_AT = rf"(?:[ ]?[\[({{<][ ]?(?:at|ät|@|a|{_AT_WORDS})[ ]?[\])}}>][ ]?|[ ](?:ät|{_AT_WORDS})[ ])"
+_DOT = rf"(?:\.|[ ]?[\[({{<][ ]?(?:dot|{_DOT_WORDS}|\.)[ ]?[\])}}>][ ]?|[ ](?:dot|{_DOT_WORDS})[ ]|[ ]\.[ ]|_dot_)"
+_AT = rf"(?:[ ]?[\[({{<][ ]?(?:at|ät|@|a|{_AT_WORDS})[ ]?[\])}}>][ ]?|[ ](?:ät|{_AT_WORDS})[ ]|_at_)"
 _SPOKEN_SIGN = "[ ](?:dot|DOT|underscore|dash|hyphen|minus|plus)[ ]"
 # What follows the @ of a file or a unit, not of a person: image@2x.png, getty@tty1.service.
 _NOT_TOP_LEVEL = frozenset(
@@ -216,7 +216,8 @@ CONTACT: tuple[PatternDetector, ...] = (
         priority=11,
         pattern=LatePattern(rf"{_LOCAL}(?:{_AT}|@)(?:{_LABEL}{_DOT}){{1,4}}[A-Za-z]{{2,24}}(?![A-Za-z0-9])", re.IGNORECASE),
         shape_chars_max=832,
-        hint=rf"[\[({{<][ ]?(?i:at|ät|@|a|dot|{_AT_WORDS}|{_DOT_WORDS}|\.)[ ]?[\])}}>]|[ ](?i:ät|{_AT_WORDS})[ ]",
+        hint=rf"[\[({{<][ ]?(?i:at|ät|@|a|dot|{_AT_WORDS}|{_DOT_WORDS}|\.)[ ]?[\])}}>]|[ ](?i:ät|{_AT_WORDS})[ ]"
+        rf"|(?i:_at_[^ ]{{1,64}}_dot_)",
         accept=_accept_spelled,
     ),
     PatternDetector(
@@ -356,11 +357,12 @@ CONTACT: tuple[PatternDetector, ...] = (
         category=Category.CONTACT,
         priority=40,
         pattern=LatePattern(
-            r"(?:wa\.me/|t\.me/(?=\+)|signal\.me/#p/(?=\+)|whatsapp\.com/send/?\?phone=|whatsapp://send\?phone=|(?<![A-Za-z])(?:tel|sms|callto|facetime):)"
+            r"(?:wa\.me/|t\.me/(?=\+)|signal\.me/#p/(?=\+)|whatsapp\.com/send/?\?phone=|whatsapp://send\?phone="
+            r"|(?<![A-Za-z])(?:tel|sms|callto|facetime):|(?<![A-Za-z])(?:PJ)?SIP/(?=\+))"
             r"(?P<value>\+?[0-9][0-9().-]{6,18}[0-9])(?![A-Za-z0-9_])"
         ),
-        first="[wtscf]",
-        hint=r"(?:wa|t|signal)\.me\\?/|whatsapp|(?:tel|sms|callto|facetime):\+?[0-9]",
+        first="[wtscfPS]",
+        hint=r"(?:wa|t|signal)\.me\\?/|SIP\\?/\+|whatsapp|(?:tel|sms|callto|facetime):\+?[0-9]",
         accept=_accept_linked,
     ),
 )

@@ -81,7 +81,7 @@ _CANADIAN_BANKS = frozenset(
 )
 
 
-_ACCOUNT_OR_BILL = "cuenta|rekening|рахунок"  # of a bank, of a ledger, or a bill
+_ACCOUNT_OR_BILL = "cuenta|kto|rekening|рахунок"  # of a bank, of a ledger, or a bill
 _STEP_MAX = 99  # between the numbers of a list in order
 _LISTED = re.compile("[0-9]{4}(?:, ?[0-9]{4})+")
 _EVENLY_SPLIT = re.compile(rf"[0-9]{{4}}(?P<joint>{SEPARATOR})[0-9]{{4}}(?:(?P=joint)[0-9]{{4}}){{2}}")  # which is `card`
@@ -241,7 +241,7 @@ _CODE_WORDS = (
     r"|cryptogramme|codice di sicurezza|código de (?:seguridad|segurança)|code de sécurité|sicherheitscode|security code"
 )
 # What stands between groups of four that were written over lines, list items, cells or with signs of several kinds.
-_SPLIT = r"(?:[ \t-]{0,2}\r?\n[ \t]{0,4}(?:[-*•][ ]?|[0-9][.)][ ])?|[\"']?,[ ]?[\"']|[ _.\-–·,;/|]{1,4}|\\n)"
+_SPLIT = r"(?:[ \t-]{0,2}\r?\n[ \t]{0,4}(?:[-*•][ ]?|[0-9][.)][ ])?|[\"']?,[ ]?[\"']|[ \u00a0\u2007\u202f_.\-–·,;/|]{1,4}|\\n)"
 _SPLIT_HINT = r"(?:[^0-9A-Za-z]{1,8}|[^0-9A-Za-z]{0,8}\\[nrt][^0-9A-Za-z]{0,6})(?:[0-9][.)] )?"
 _CARD_HINT = (
     rf"{HINT_BEFORE_DIGIT}[2-6][0-9]{{3}}(?:[0-9]{{9,15}}{HINT_AFTER}"
@@ -443,7 +443,7 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
         hint=rf"(?i:swift|bic){HINT_GAP}{HINT_BEFORE_WORD}[A-Z]{{6}}[A-Z0-9]{{2}}",
         accept=_accept_swift,
         need=Need.CONTEXT,
-        context=words(r"swift(?:\s?(?:code|bic))?", r"bic(?:\s?(?:code|swift))?", r"swift\s?/\s?bic", r"bic\s?/\s?swift"),
+        context=words(r"swift(?:[\s-]?(?:code|bic))?", r"bic(?:[\s-]?(?:code|swift))?", r"swift\s?/\s?bic", r"bic\s?/\s?swift"),
         reach=24,
     ),
     LabelledDetector(
@@ -468,9 +468,16 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
         type="BANK_ACCOUNT",
         category=Category.FINANCIAL,
         priority=49,
-        pattern=LatePattern(rf"{BEFORE}(?:[0-9](?:[ ./-]?[0-9]){{6,27}}|[0-9]{{4,6}}-[0-9X]){AFTER_DIGIT}"),
-        rules=[Rule(ACCOUNT, _is_account), Rule(_ACCOUNT_OR_BILL, lambda value: 10 <= len(digits_of(value)) <= 28)],
-        hint_labels=f"{ACCOUNT}|{_ACCOUNT_OR_BILL}",
+        pattern=LatePattern(
+            rf"{BEFORE}(?:[0-9]{{5}}[ ]?[0-9]{{5}}[ ]?[0-9A-Z]{{11}}[ ]?[0-9]{{2}}"
+            rf"|[0-9](?:[ ./-]?[0-9]){{6,27}}|[0-9]{{4,6}}-[0-9X]){AFTER_DIGIT}"
+        ),
+        rules=[
+            Rule(ACCOUNT, _is_account),
+            Rule(_ACCOUNT_OR_BILL, lambda value: 10 <= len(digits_of(value)) <= 28),
+            Rule("сч[её]т", lambda value: len(digits_of(value)) == 20),
+        ],
+        hint_labels=f"{ACCOUNT}|{_ACCOUNT_OR_BILL}|сч[её]т",
         hint_value="[0-9]{4}|[0-9](?:[ ./-]?[0-9]){6}",
         not_followed=LatePattern(rf"[ ]?(?:%|€|\$|£|(?!(?:{BESIDE_ALONE})\b)[a-z]{{3,}})"),
         keys=LatePattern("(?!)"),

@@ -264,7 +264,7 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
         category=Category.GOVERNMENT,
         priority=38,
         pattern=LatePattern(
-            rf"{BEFORE}(?:[A-Z]{{2,5}}9{{0,3}}[ ][0-9]{{6}}[ ][A-Z][A-Z9][0-9][A-Z]{{2}}"
+            rf"{BEFORE}(?:[A-Z]{{2,5}}9{{0,3}}[ ][0-9]{{6}}[ ][A-Z][A-Z9][0-9][ ]?[A-Z]{{2}}"
             rf"|(?=[A-Z]{{0,8}}[0-9])[A-Z0-9](?:(?:[-/]|[ ](?=[0-9]))?[A-Z0-9]){{4,19}}){AFTER}",
             re.IGNORECASE,
         ),

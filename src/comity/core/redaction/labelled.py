@@ -39,7 +39,8 @@ _JOINT_WORDS = frozenset(
         " a patiënt cliënt klant segurado titular assuré salarié locataire versicherter mieter pacient trabajador empleado"
         " beneficiario contribuinte bambino enfant kind kindes child spouse insured tenant applicant holder owner person"
         " particular personal privado privat privé dienstlich geschäftlich home work office direct"
-        " klienta klientki pacjenta seria serie série series серия серії физлица клиента пациента رقم",
+        " số nomor numarası číslo numărul αριθμός klienta klientki pacjenta seria serie série series серия серії"
+        " физлица клиента пациента رقم",
     )
 )
 _JOINT_SUFFIX = "(?:番号|號碼|号码|号|是|为|は)?"
@@ -91,6 +92,7 @@ class LabelledDetector:
     trailing: LatePattern | None = None  # a label that may follow instead: "416 555 1234 is my cell"
     keys: LatePattern | None = None  # what a JSON key must end with for a number under it; any label if None
     is_number: bool = True  # whether the first word of every value has a digit in it
+    ids: bool = True  # whether "id" behind a label still means the number: "Aadhaar id" does, "call id" does not
 
     @cached_property
     def hint(self) -> str:
@@ -145,6 +147,8 @@ class LabelledDetector:
                     number = int((label.lastgroup or "rule0")[4:])
                     return None if apart and self.rules[number].is_valid_apart is None else (number, end, apart > 0)
             word = starts.pop()
+            if not self.ids and before[word:end].lower() == "id":
+                return None
             is_second_name = before[word - 1 : word] == "/"  # "NRIC/FIN"
             if not is_second_name and before[word:end].lower() not in _JOINT_WORDS:
                 apart += 1

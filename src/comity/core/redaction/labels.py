@@ -18,7 +18,7 @@ PHONE: Final = (
     r"|移动电话|行動電話|座机|传真|電話(?:番号|號碼)?|电话(?:号码)?|联系电话|聯絡電話|携帯(?:電話|番号)?|ファックス"
     r"|联系方式|聯絡方式|전화(?:번호)?|휴대폰(?:번호)?|휴대전화|연락처|핸드폰|هاتفي?|الهاتف|جوالي?|الجوال|موبايل|تلفون"
     r"|تلفن|موبایل|همراه|फ़ोन|फोन|मोबाइल(?: नंबर)?|दूरभाष|ফোন|মোবাইল|โทร(?:ศัพท์)?|เบอร์(?:โทร)?|มือถือ|טלפון|נייד"
-    r"|סלולרי|☎|☏|📞|📱|✆|sími|farsími|tālr(?:unis)?|telefonas|telefoni|telefons|telèfon|telefonoa"
+    r"|סלולרי|טל|☎|☏|📞|📱|✆|sími|farsími|tālr(?:unis)?|telefonas|telefoni|telefons|telèfon|telefonoa"
     r"|foon|selfoon|ffôn|fón|simu|mobiltelefon"
     r"|caller(?: id)?|msisdn|callback|拨打|撥打|致电|致電|お電話|連絡先|утас"
     r"|телефоны|ტელ(?:ეფონი)?|հեռ|தொலைபேசி|ஃபோன்|ఫోన్|ಫೋನ್|ഫോൺ|ફોન|ਫ਼ੋਨ|فون"
@@ -32,9 +32,9 @@ BIRTH: Final = (
     r"|f[öø]delse(?:dato|dag|datum)|f[öø]dsels(?:dato|dag)|syntym[äa](?:aika|päivä)|syntynyt|synt\.?|narozen[aý]?"
     r"|datum narozen[ií]|narodený|dátum narodenia|nar\.|született|szület[eé]si (?:dátum|id[oő])|szül\.?(?: id[oő])?"
     r"|născut[ăa]?|data na[sș]terii|ro[đd]en[a]?|datum ro[đd]enja|rojen[a]?|datum rojstva|doğum tarihi|doğumlu"
-    r"|d\. tarihi|ngày sinh|sinh ngày|tanggal lahir|tgl\.? lahir|tarikh lahir|lahir|дата рождения|дата рожд\.?"
+    r"|d\. tarihi|ngày sinh|sinh ngày|tanggal lahir|tgl\.? lahir|tarikh lahir|lahir|дата рождения|(?:дата )?рожд\.?"
     r"|родил(?:ся|ась)|род\.|[дг]\.? ?р\.?|дата народження|народи(?:вся|лась|лася)|дата на раждане|роден[а]?|датум рођења"
-    r"|рођен[а]?|ημερομηνία γέννησης|γεννήθηκε|γεν\.|تاريخ الميلاد|تاريخ الولادة|مواليد|تاریخ تولد|متولد|תאריך לידה"
+    r"|рођен[а]?|ημ(?:ερομηνία|\.|/νία) γέννησης|γεννήθηκε|γεν\.|تاريخ الميلاد|تاريخ الولادة|مواليد|تاریخ تولد|متولد|תאריך לידה"
     r"|נולדה?|जन्म(?: ?तिथि| तारीख)?|วันเกิด|เกิดวันที่|出生(?:日期|年月日|年月|于)?|生日|生年月日|誕生日|생년월일"
     r"|생일|출생일?|生まれ"
 )
@@ -42,7 +42,8 @@ PASSPORT: Final = (
     r"passe?ports?|pass\.? (?:no|nr)|(?:reise)?pass-?(?:nummer|nr)|reisepass(?:nummer|nr)?|pasaporte"
     r"|passaport[oe]|paspoort(?:nummer)?"
     r"|pas(?:nummer|nr| nr)|passinumero|passin numero|paszport(?:u)?|číslo pasu|cestovní pas|útlevél(?:szám)?|pa[sș]aport"
-    r"|putovnic[ae]|pasoš[a]?|pasaport(?: no)?|h[oộ] chi[eế]u|paspor|διαβατήριο|διαβατηρίου|(?:загран)?паспорт[а]?"
+    r"|putovnic[ae]|pasoš[a]?|pasaport(?: no)?|h[oộ] chi[eế]u|paspor|διαβατήριο|διαβατηρίου"
+    r"|(?:загран)?паспорт[а]?(?: рф| гражданина(?: рф)?)?"
     r"|جواز(?: ال)?سفر|رقم الجواز|דרכון|گذرنامه|पासपोर्ट|หนังสือเดินทาง|พาสปอร์ต|护照|護照|パスポート|旅券|여권"
 )
 LICENCE: Final = (
@@ -68,7 +69,7 @@ ACCOUNT: Final = (
     r"|(?:numer|nr\.?) (?:konta|rachunku)|rachunek|číslo účtu|č\. ?ú\.|(?:bank)?számlaszám|cont bancar|broj računa"
     r"|iban no|hesap (?:no|numarası)|αριθμός λογαριασμού|расч[её]тный сч[её]т|р/с|номер сч[её]та|номер рахунку|رقم الحساب"
     r"|מספר חשבון|खाता संख्या|s[oố] tài kho[aả]n|stk|(?:nomor|no\.?) ?rek(?:ening)?|银行[账帐]号|[账帐]号|卡号"
-    r"|口座番号(?:[:： ]{0,2}(?:普通|当座))?|계좌번호|clabe|cbu|nuban|bank a/?c"
+    r"|口座(?:番号)?[:： ]{0,2}(?:普通|当座)|口座番号|계좌(?:번호)?|clabe|cbu|nuban|bank a/?c"
 )
 ADDRESS: Final = (
     r"(?:home|street|mailing|postal|shipping|billing|delivery|residential|private) address|address|anschrift|wohnhaft"

@@ -25,7 +25,7 @@ _PERSONAL: Final = {
     "cz.rc": r"rodn[eé] [cč][ií]slo|rodn[eé] č|r\.? ?č",
     "dk.cpr": r"cpr(?:-?n(?:umme)?r)?|personnummer dk",
     "do.cedula": r"c[eé]dula dominicana",
-    "cedula": r"c[eé]dula(?: ecuatoriana| de (?:ciudadan[ií]a|identidad))?",
+    "cedula": r"c[eé]dula(?: ecuatoriana| de (?:ciudadan[ií]a|identidad))?|c\.c",
     "uy": r"ci|c\.i",
     "ee.ik": r"isikukood|personal (?:identification )?code",
     "es.dni": r"dni|d\.n\.i|documento(?: de identidad)?",
@@ -36,7 +36,7 @@ _PERSONAL: Final = {
     "hr.oib": r"oib",
     "id.nik": r"nik|ktp",
     "ie.pps": r"pps[n]?",
-    "il.idnr": r"teudat zehut|תעודת זהות|מספר זהות|ת\.? ?ז|israeli id",
+    "il.idnr": r"teudat zehut|תעודת זהות|מספר זהות|ת[.\"״]? ?ז|israeli id",
     "in_.aadhaar": r"aadhaar|aadhar|आधार(?: संख्या| नंबर)?|uidai",
     "in_.epic": r"voter id|epic",
     "is_.kennitala": r"kennitala|kt",
@@ -105,7 +105,8 @@ _PERSONAL: Final = {
         r"|cni|national id(?:entity|entification)?(?: card)?|personal id(?:entification)?|identity card|id card"
         r"|citizen id|ausweis(?:nummer)?"
         r"|personalausweis(?:nummer)?|carta d[’']identit[aà]|identiteitskaart|dow[oó]d osobisty|паспорт"
-        r"|جواز|رقم الهوية|شناسنامه|کد ملی|身份证件|bvn|nin|ghana card|sss (?:no|number)|umid|philhealth(?: no)?|philsys|cccd"
+        r"|جواز|رقم الهوية(?: الوطنية)?|شناسنامه|کد ملی|身份证件|bvn|nin|ghana card|sss (?:no|number)|umid"
+        r"|philhealth(?: no)?|philsys|cccd"
         r"|cmnd|căn cước(?: công dân)?|taj(?: szám)?|nid|matricule|e-?id (?:card|no|number)|voter(?:s|'s)? card"
         r"|insured id|insurance id"
     ),
@@ -286,7 +287,8 @@ _OWN: Final = {
 _WITHOUT_CHECKSUM = frozenset(
     re.findall(
         r"\S+",
-        "health any any_tax uy id.nik my.nric pk.cnic in_.pan mx.rfc jp.in_ eu.vat br.cnpj au.abn it.iva pl.nip ch.uid co.nit",
+        "health any any_tax medicare medicare_card uy id.nik my.nric pk.cnic in_.pan mx.rfc jp.in_ eu.vat br.cnpj"
+        " au.abn it.iva pl.nip ch.uid co.nit",
     )
 ).union(_SHAPES)
 
@@ -300,7 +302,8 @@ _FORMS: Final = {
         "ch.ssn": "756[0-9]{10}", "cn.ric": "[1-9][0-9]{16}[0-9X]", "cz.rc": "[0-9]{9,10}", "dk.cpr": "[0-3][0-9]{9}",
         "ee.ik": "[1-6][0-9]{10}", "es.dni": "[0-9]{8}[A-Z]?|0[0-9]{12}", "es.nie": "[XYZ][0-9]{7}[A-Z]",
         "fi.hetu": "[0-9]{6}[A+]?[0-9]{3}[0-9A-Y]",
-        "fr.nir": "[12][0-9]{12}(?:[0-9]{2})?", "gr.amka": "[0-3][0-9]{10}", "hr.oib": "[0-9]{11}", "il.idnr": "[0-9]{9}",
+        "fr.nir": "[12][0-9]{12}(?:[0-9]{2})?", "hk": r"[A-Z]{1,2}[0-9]{6}\(?[0-9A]\)?", "hu.anum": "8[0-9]{9}",
+        "gr.amka": "[0-3][0-9]{10}", "hr.oib": "[0-9]{11}", "il.idnr": "[0-9]{9}",
         "in_.aadhaar": "[2-9][0-9]{11}", "in_.epic": "[A-Z]{3}[0-9]{7}",
         "it.codicefiscale": "[A-Z]{6}[0-9]{2}[A-EHLMPRST][0-9]{2}[A-Z][0-9]{3}[A-Z]",
         "jp.in_": "[0-9]{12}", "kr.rrn": "[0-9]{13}",

@@ -72,7 +72,8 @@ _VERSION = LatePattern(
     r"|sections?|clauses?|chapters?|paragraphs?|figures?|articles?|appendix|oid|mask|netmask|wildcard"
     r"|requires?|package|driver|sdk|module|tag|changelog|hotfix"
     r"|compatible|kernel|chrome|firefox|safari|edge|nginx|app|library|plugin"
-    r"|install\w{0,3})(?![a-z])[^;!?\n]{0,32}|(?:[~><^]=?|==)[ ]?|(?<![a-z0-9])v)$",
+    r"|install\w{0,3}|版本(?:号)?|バージョン|버전|верси[яиюй]|версі[яїю]|versi[oó]n|versione|versão|wersj[aię]|verze|verzió|sürüm"
+    r"|phiên bản|έκδοση|الإصدار)(?![a-z])[^;!?\n]{0,32}|(?:[~><^]=?|==)[ ]?|(?<![a-z0-9])v)$",
     re.IGNORECASE,
 )
 

@@ -149,6 +149,7 @@ PHONES = LabelledDetector(
     hint_labels=f"{_LABELS_OF_HINT}|{PHONE}|{_REACH}|zadzwo[a-zń]+|telefonare",
     hint_value=r"[0-9](?:[ \u00a0\u202f./()\-\u2010-\u2013·•_]{0,3}[0-9]){6}",
     not_followed=_COUNTED,
+    ids=False,
     trailing=LatePattern(
         rf"[ ](?:[(–-][ ]?|ist?[ ](?:my|our|his|her|their|the|meine|unsere|seine|ihre)[ ]"
         rf"(?:new |work |home |office |direct |private )?)"

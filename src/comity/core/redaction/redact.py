@@ -39,8 +39,10 @@ _TEXTS_KEPT = 4096  # of a document, whose judgement is kept in case they come a
 _NAMING = frozenset(
     {"name", "key", "label", "field", "type", "kind", "attribute", "property", "question", "id", "title", "param", "column"}
 )
+_NAMING |= {f"{first}{last}" for first in ("id", "document", "doc") for last in ("Type", "_type")}
 _NAMED = frozenset({"value", "val", "text", "content", "answer", "data"})
 _NUMBERED = frozenset({"number", "no", "nr"})  # `{"type": "PESEL", "number": …}`, but `{"account": {"number": …}}`
+_NUMBERED |= {f"{first}{last}" for first in ("id", "document", "doc") for last in ("Number", "_number", "No", "_no")}
 _HEADS = frozenset({"columns", "cols", "header", "headers", "heads", "fields", "keys", "names"})
 _ROWS = frozenset({"rows", "data", "values", "records", "items", "table"})
 _HEAD = re.compile(r"[^\W\d_][^\d\n\0]{0,36}")

@@ -43,6 +43,8 @@ _KEY = (
     r"|dt0[cs][0-9]{2}\.[A-Z0-9]{24}\.[A-Z0-9]{64}|dp\.(?:pt|st|ct|sa)\.[A-Za-z0-9.]{40,60}|pat[A-Za-z0-9]{14}\.[0-9a-f]{64}"
     r"|[ps]k\.eyJ[A-Za-z0-9_-]{30,120}\.[A-Za-z0-9_-]{20,40}|amzn\.mws\.[0-9a-f-]{36}|sl\.[A-Za-z0-9_-]{60,128}|hvr\.[A-Za-z0-9_-]{24,120}"
     r"|oy2[a-z0-9]{43}|EZ[AT]K[A-Za-z0-9]{54}|1//0[A-Za-z0-9_-]{30,128}|AAAA[A-Za-z0-9_-]{7}:APA91b[A-Za-z0-9_-]{60,128}"
+    r"|(?:(?<=(?:AKIA|ASIA)[A-Z0-9]{16}[\s,:;|/])|(?<=(?:AKIA|ASIA)[A-Z0-9]{16}[\s,:;|/]{2})"
+    r"|(?<=(?:AKIA|ASIA)[A-Z0-9]{16}[\s,:;|/]{3}))[A-Za-z0-9/+]{40}"
     r"|[MNO][A-Za-z0-9_-]{23,25}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,38}"
 )
 _KEY_HINT = (
@@ -91,7 +93,7 @@ _NOT_A_SECRET = frozenset(
     re.findall(
         r"[^\W\d_]+",
         "required optional missing wrong incorrect invalid valid expired expires unknown empty null none nil"
-        " true false undefined string str bytes bytea bool boolean int varchar nvarchar secretstr charfield buffer"
+        " true false undefined string str bytes bytea bool boolean int varchar nvarchar secretstr charfield buffer files compat"
         " text hidden masked redacted encrypted hashed stored reset changed correct not too very also the a"
         " an at in on your my our their his her"
         " set sent never always case now only important weak strong secure long short protected needed"
@@ -234,6 +236,25 @@ SECRETS: tuple[PatternDetector, ...] = (
         reach=8,
     ),
     PatternDetector(
+        name="token_named",
+        type="ACCESS_TOKEN",
+        category=Category.SECRET,
+        priority=14,
+        pattern=LatePattern(r"(?<![A-Za-z0-9_/+.~-])[A-Za-z0-9_/+.~-]{20,128}={0,2}(?![A-Za-z0-9_/+=~-])"),
+        shape_chars_max=LONG_CHARS_MAX,
+        hint=r"(?i:token)(?s:.{0,8})[A-Za-z0-9_/+.\-]{20}",
+        accept=_accept_bearer,
+        need=Need.CONTEXT,
+        context=Context(rf"token{_SAYS}$"),
+        word="oken",
+        reach=8,
+        not_near=LatePattern(
+            r"(?:page|next|prev|previous|continuation|cursor|sync|resume|cancell?ation|pagination|idempotency"
+            r"|design)[ _-]?token\W{0,5}$",
+            re.IGNORECASE,
+        ),
+    ),
+    PatternDetector(
         name="jwt",
         type="ACCESS_TOKEN",
         category=Category.SECRET,
@@ -351,7 +372,9 @@ SECRETS: tuple[PatternDetector, ...] = (
         hint=rf"(?:(?i:{_CODE_LABELS})|OTP|otp|TAN){HINT_GAP}[0-9]{{3}}",
         need=Need.CONTEXT,
         is_number=True,
-        context=Context(rf"(?:{_CODE_LABELS}|(?-i:OTP|otp|TAN))(?:: | is | ist | est | es | )$"),
+        context=Context(
+            rf"(?:{_CODE_LABELS}|(?-i:OTP|otp|TAN))(?:: | (?:is|was|ist|war|lautet:?|est|es|era|è|é|jest|är|er) | )$"
+        ),
         reach=5,
     ),
     PatternDetector(

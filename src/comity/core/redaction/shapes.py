@@ -85,7 +85,8 @@ _FOREIGN_NOUNS = frozenset(
         "sample specimen assay trial protocol study edition volume episode patent norm standard module firmware board relay "
         "valve pump motor engine machine tool mould component assembly zeichnung bauteil ersatzteil baugruppe vorgang "
         "aktenzeichen sendung paket maschine anlage gerät modell typ variante dokument formular vertrag angebot projekt "
-        "kostenstelle beleg buchung katalog palette muster probe kapitel seite tabelle abbildung blatt pièce référence réf "
+        "kostenstelle beleg bestell serien inventar zähler chargen buchung katalog palette muster probe kapitel seite"
+        " tabelle abbildung blatt pièce référence réf "
         "colis devis contrat catalogue billet compteur chapitre pieza lote referencia albarán presupuesto contrato expediente "
         "plano catálogo boleto pezzo lotto matricola preventivo contratto pratica disegno catalogo peça encomenda fatura "
         "processo onderdeel bestelling factuur tekening część partia umowa sprawa rysunek zlecenie díl zakázka smlouva "
@@ -211,7 +212,10 @@ _BESIDE_ALONE = frozenset(
         "épouse mari conjoint fils fille mère père client cliente paciente paziente hijo hija madre padre esposa marido moglie "
         "marito figlio figlia żona mąż syn córka klient klienta pacjent pacjenta patiënt klant vrouw man hustru make kund "
         "exp expires expiring expiry cvv cvc csc valid gültig caduca scad validade amount declined approved "
-        "charged refund refunded pay paid paying using zahlen bezahlt payé pagado pagato pago betaald ",
+        "charged refund refunded yesterday ago twice once already recently previously earlier currently online monthly"
+        " weekly "
+        "gestern bereits hier déjà ayer ieri ontem gisteren wczoraj včera вчера pay paid paying using zahlen bezahlt"
+        " payé pagado pagato pago betaald ",
     )
 )
 BESIDE_ALONE: Final = "|".join(sorted(_BESIDE_ALONE))
@@ -286,7 +290,7 @@ def foreign_label_start(before: str) -> int:
     if len(before) - len(text) > _LABEL_JOINTS_MAX:
         return -1
     start, word = _last_word(text)
-    if word in _FOREIGN_LINKS and text[start - 1 : start] in {" ", "_"}:
+    if word in _FOREIGN_LINKS and text[start - 1 : start] in {" ", "_", "-"}:
         earlier, noun = _last_word(text[: start - 1])
         if is_foreign(noun):
             return earlier
@@ -297,7 +301,8 @@ def is_foreign(word: str) -> bool:
     """Return whether a word, in small letters, is a noun for numbers that belong to no person."""
     if word in _FOREIGN_NOUNS or (word[-1:] == "s" and word[:-1] in _FOREIGN_NOUNS):
         return True
-    return word.endswith(_NUMBER_OF_THING) and not word.startswith(_REACHES)
+    is_number = word.endswith(_NUMBER_OF_THING) or (word.endswith("nr") and word != "nr")
+    return is_number and not word.startswith(_REACHES)
 
 
 # A German compound says of what the number is; those of phones say so themselves.
