@@ -286,6 +286,16 @@ class Node(Outsiders):
         aimed = aim(path.registry, draft, more, named, Node.call.__kwdefaults__, ROOT_ONLY)
         return aimed.typed(path.call_root(aimed.draft, identity, request_id, remote))
 
+    def call_written(
+        self, target: str, capability: str, inputs: Any, *, user_id: str, **options: Unpack[RootOptions]
+    ) -> Coroutine[Any, Any, Reply[Any]]:
+        """Call as `call` does, for a door that only writes the reply: its data may come as JSON, a `msgspec.Raw`."""
+        draft, identity = _drafted(target, capability, inputs, user_id, options, is_written=True)
+        traceparent = options.get("traceparent")
+        has_trace = traceparent is not None or OTEL in MODULES or use.has_begun
+        remote = joined(traceparent, options.get("tracestate")) if has_trace else None
+        return self._path.call_root(draft, identity, options.get("request_id"), remote)
+
     @overload
     def start_call(
         self,
@@ -378,23 +388,7 @@ class Node(Outsiders):
 
         Nothing runs and nothing is stored; by the time the call is made, the answer may be another.
         """
-        draft = Draft(
-            target,
-            capability,
-            {} if inputs is None else inputs,
-            options.get("objective", ""),
-            options.get("message", ""),
-            options.get("timeout_ms"),
-            options.get("priority", "normal"),
-            options.get("context"),
-            options.get("limits"),
-            options.get("history", "full"),
-            options.get("tools"),
-            options.get("correlation_id", ""),
-        )
-        identity = Identity(
-            user_id, options.get("tenant_id", "default"), options.get("session_id"), options.get("parent_session_id")
-        )
+        draft, identity = _drafted(target, capability, {} if inputs is None else inputs, user_id, options)
         return rehearse(self._path, draft, identity)
 
     def find_call(self, request_id: str, *, tenant_id: str | None = None, user_id: str | None = None) -> CallHandle[Any] | None:
@@ -448,3 +442,27 @@ class Node(Outsiders):
             tracestate=tracestate,
         )
         return answer
+
+
+def _drafted(
+    target: str, capability: str, inputs: Any, user_id: str, options: RootOptions, *, is_written: bool = False
+) -> tuple[Draft, Identity]:
+    draft = Draft(
+        target,
+        capability,
+        inputs,
+        options.get("objective", ""),
+        options.get("message", ""),
+        options.get("timeout_ms"),
+        options.get("priority", "normal"),
+        options.get("context"),
+        options.get("limits"),
+        options.get("history", "full"),
+        options.get("tools"),
+        options.get("correlation_id", ""),
+        is_written=is_written,
+    )
+    identity = Identity(
+        user_id, options.get("tenant_id", "default"), options.get("session_id"), options.get("parent_session_id")
+    )
+    return draft, identity

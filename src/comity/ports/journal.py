@@ -52,6 +52,11 @@ class Journal(Protocol):
         """Whether a caller waits until something that was appended is durable."""
         ...
 
+    @property
+    def keeps_json(self) -> bool:
+        """Whether it keeps replies as JSON alone: then the data of a `Settled` record's reply may be `msgspec.Raw`."""
+        ...
+
     def open(self) -> None:
         """Make ready. Raises `UnavailableError` if the store cannot be used."""
         ...

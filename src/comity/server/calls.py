@@ -112,7 +112,7 @@ class CallDoor:
                 return 202
             reply = refusal  # nothing runs that could be followed
         else:
-            reply = await state.node.call(body.target, body.capability, body.inputs, **options)
+            reply = await state.node.call_written(body.target, body.capability, body.inputs, **options)
         request_id = reply.request_id
         if request_id.isascii() and request_id.isprintable():
             headers = ((b"comity-request-id", request_id.encode()), *headers)

@@ -92,7 +92,7 @@ class Server:
         async with self.node:
             self.node.watch_ends(self.app.state.calls.take)
             self._serving = serving = asyncio.create_task(self._uvicorn.serve([listener]), name="serve")
-            index = asyncio.create_task(keep_index(self.node), name="index of calls")
+            index = asyncio.create_task(keep_index(self.node, self.app.state.reading), name="index of calls")
             try:
                 while not self._uvicorn.started and not serving.done():  # noqa: ASYNC110  uvicorn offers nothing to wait for
                     await asyncio.sleep(_TICK_S)

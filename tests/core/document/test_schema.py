@@ -382,6 +382,18 @@ def test_a_result_is_checked_against_what_is_annotated():
     assert paths(checker, [{"name": "Ann"}, {"name": 5}]) == ["data[1].name"]
 
 
+def test_a_result_that_may_be_any_object_is_read_as_it_is_and_must_be_one():
+    checker = returns(dict[str, Any])
+    assert checker is not None
+    assert checker.is_plain
+    assert check(checker, {"a": [1, 2.0, None]}) == {"a": [1, 2.0, None]}
+    assert paths(checker, [1]) == ["data"]
+    numbers = returns(dict[str, int])
+    assert numbers is not None
+    assert not numbers.is_plain
+    assert paths(numbers, {"a": "1"}) == ["data.a"]
+
+
 def test_an_annotation_need_not_be_hashable():
     checker = returns(Annotated[list[int], {"unhashable": []}])
     assert checker is not None

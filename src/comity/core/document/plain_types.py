@@ -38,6 +38,16 @@ def reader(fields: Mapping[str, Any]) -> Reader | None:
     return json.Decoder(made).decode, asdict if all(len(one) == 2 for one in declared) else to_builtins
 
 
+def table_reader(kind: Any) -> Reader | None:
+    """Return the same for `dict[str, Any]`, of which only that it is an object has to be checked; None for any other type."""
+    is_table = typing.get_origin(kind) is dict and typing.get_args(kind) == (str, Any)
+    return (json.Decoder(dict[str, Any]).decode, _as_it_is) if is_table else None
+
+
+def _as_it_is(table: dict[str, Any]) -> dict[str, Any]:
+    return table
+
+
 def is_simple(kind: Any) -> bool:
     """Return whether a type, required or not, is a text, number or truth value, or a list of these: no table, and no null."""
     while typing.get_origin(kind) in {NotRequired, list}:

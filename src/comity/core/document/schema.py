@@ -39,6 +39,8 @@ class Checked(Struct, frozen=True, gc=False):
 class Checker(Protocol):
     """Reads one JSON document against a schema."""
 
+    is_plain: bool  # whether the value it returns is the document as `unpack` reads it
+
     def check(self, raw: bytes) -> Checked:
         """Return the value, or every problem."""
         ...
@@ -54,6 +56,8 @@ class SchemaError(ValueError):
 
 class JsonSchema:
     """A foreign JSON Schema, given as data."""
+
+    is_plain = True
 
     def __init__(self, schema: Mapping[str, Any], *, path: str) -> None:
         self._schema = dict(schema)
@@ -93,11 +97,13 @@ class PythonType:
         names: Collection[str] = (),
         reader: plain_types.Reader | None = None,
         is_simple: bool = False,
+        is_plain: bool = False,
     ) -> None:
         from pydantic import ConfigDict, PydanticUserError, TypeAdapter  # noqa: PLC0415  slow to import, needed on first use
 
         self._path = path
         self._names = names
+        self.is_plain = is_plain  # it needs a reader then: the validator may read numbers in another way
         self._reader = reader  # that takes what is sound in less time; see `plain_types`
         # Packs and reads a value at once, where its types allow it.
         self.take: Taker | None = taker(*reader) if is_simple and reader is not None else None
@@ -183,7 +189,8 @@ def from_return(function: Callable[..., Any]) -> Checker | None:
         return None  # a reply or something else: which of the two is known when it is returned
     if any(kind is one for one in _UNTYPED):  # by identity: an annotation need not be hashable
         return None
-    return PythonType(kind, path="data")
+    reader = plain_types.table_reader(kind)
+    return PythonType(kind, path="data", reader=reader, is_plain=reader is not None)
 
 
 def takes(function: Callable[..., Any]) -> dict[str, Any]:

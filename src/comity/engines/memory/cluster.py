@@ -130,7 +130,7 @@ class SharedJournal:
         """Return the ids of the sessions in which a user called or handed work off."""
         return self._shared.sessions_of(tenant_id, user_id)
 
-    prunes_aside = False
+    prunes_aside = keeps_json = False
 
     def prune(self, retention: Retention, now_ms: int) -> Sweep:
         """Forget what is kept no longer."""

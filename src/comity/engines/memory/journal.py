@@ -235,7 +235,7 @@ class MemoryJournal:
         requests = (*calls, *self.handoffs.requests())
         return {one.session_id for one in requests if (one.tenant_id, one.user_id) == (tenant_id, user_id)}
 
-    prunes_aside = False
+    prunes_aside = keeps_json = False
 
     def prune(self, retention: Retention, now_ms: int) -> Sweep:
         """Forget what is kept no longer. All of it is at hand, so each kind is one step."""

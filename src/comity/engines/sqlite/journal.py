@@ -451,7 +451,7 @@ class SqliteJournal:
         with self._reading() as connection:
             return person.sessions_of(connection, tenant_id, user_id)
 
-    prunes_aside = True
+    prunes_aside = keeps_json = True
 
     def prune(self, retention: Retention, now_ms: int) -> Sweep:
         """Remove what is kept no longer, a slice with each step, on a connection of its own."""

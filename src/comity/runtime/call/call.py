@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable, Collection
 from typing import Any, Final, NamedTuple
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from comity.core.agent.agent import Agent, Capability
@@ -84,6 +84,7 @@ class Call(Struct, eq=False, gc=False):
     slot: int = 0  # of its deadline, while that is watched
     reply: Reply | None = None
     reply_bytes: int = 0  # of its data, where they are many
+    written: tuple[Any, bytes] | None = None  # data of its reply, and the JSON of that; see `as_written`
     ended_ns: int = 0  # when its code gave back a result that is settled in the same step; 0 for any other
     partial: Any = None  # the last progress told, or the text being written
     parts: list[tuple[Request, Reply]] | None = None  # what the calls it made gave back: see `runtime/call/unfinished.py`
@@ -163,6 +164,14 @@ class Call(Struct, eq=False, gc=False):
         """The reply of a call that was delivered."""
         assert self.reply is not None  # `Settlement` gives each call its reply before it delivers the call
         return self.reply
+
+    def as_written(self, reply: Reply) -> Reply:
+        """Return a reply of this call with its data as JSON, for code that only writes it; as it is where no JSON is kept.
+
+        The JSON is that of one object: a reply that a rule or the session's user made another of is returned as it is.
+        """
+        written = self.written
+        return reply if written is None or reply.data is not written[0] else replace(reply, data=Raw(written[1]))
 
     @property
     def is_queued(self) -> bool:

@@ -57,6 +57,7 @@ class Draft(Struct, frozen=True, gc=False):
     correlation_id: Any = ""  # of its workflow; that of its caller, else its own id, if it says nothing
     metadata: dict[str, Any] | None = None  # what a document says beside all this, as its door read it
     outside: Outside | None = None  # of a call by an agent of another node
+    is_written: bool = False  # its door only writes the reply: the data of that may come as JSON
 
 
 class Identity(Struct, frozen=True, gc=False):

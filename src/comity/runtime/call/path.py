@@ -243,7 +243,9 @@ class CallPath(Replies):
             raise
         way, reply = opened.way, opened.reply
         assert reply is not None  # as `Call.delivered` says, which would be a call more on the way of every call
-        return reply if not way.is_moved else await self.placement.go_on(opened.request)
+        if way.is_moved:
+            return await self.placement.go_on(opened.request)
+        return opened.as_written(reply) if draft.is_written else reply
 
     def _is_shared(self, now_ns: int) -> bool:
         """Return whether several users called a moment ago."""

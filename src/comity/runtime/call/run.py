@@ -13,6 +13,7 @@ from types import coroutine
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 import msgspec
+from msgspec import UNSET
 
 from comity.core.agent.agent import Implementation
 from comity.core.agent.disclosure import spoken, spoken_of_code
@@ -53,6 +54,7 @@ log = logging.getLogger("comity")
 Code = Coroutine[Any, Any, None]
 Batch = deque[tuple["Call", Context]]
 _NOTHING_RAN: Final = Error.of("TARGET_FAILED", "no implementation could run")
+WRITTEN_BYTES_LEAST: Final = 256  # of data whose JSON is kept until its call has ended; less is as quickly written again
 STANDS_IN: Final = "The usual source was not available. This answer comes from a substitute and may be less exact or older."
 
 
@@ -315,23 +317,27 @@ def read_result(call: Call, value: Any, now_ns: int, hide: Hide | None) -> Reply
             raise PayloadError("OUTPUT_VALIDATION_FAILED", error.problems) from None
         if problems := artifact_problems(reply.artifacts):
             raise PayloadError("OUTPUT_VALIDATION_FAILED", problems)
-        raw = _packed(call, value.data, reply.ok)
+        raw, _ = _packed(call, value.data, reply.ok)
         if hide is None:
             data = None if raw is None else _unpacked(raw, value.data)
             return complete(_said(call, reply, data), call, now_ns, data)
         work = _read_long(call, reply, raw, value.data, now_ns, hide)
         is_long = len(raw or b"") > LONG_BYTES or len(reply.message) > LONG_BYTES or bool(reply.artifacts)
         return work if is_long else whole(work)
-    raw = _packed(call, value, True)
+    raw, data = _packed(call, value, True)
     if raw is None:
         return complete(None, call, now_ns, None)
     if hide is None:
         return complete(None, call, now_ns, _unpacked(raw, value))
     if len(raw) > LONG_BYTES:
         return _read_long(call, None, raw, value, now_ns, hide)
-    data = unpack(hide.data(call, raw) if hide.may_hold(raw) else raw)
+    told = hide.data(call, raw) if hide.may_hold(raw) else raw
+    if data is UNSET or told is not raw:
+        data = unpack(told)
     if type(value) is dict and len(data) != len(value):  # two keys may have become one
         _check_outermost(raw)
+    if len(told) >= WRITTEN_BYTES_LEAST:
+        call.written = (data, told)
     call.ended_ns = now_ns
     return complete(None, call, now_ns, data)
 
@@ -342,6 +348,8 @@ def _read_long(call: Call, reply: Reply | None, raw: bytes | None, value: Any, n
         raw = yield from hide.data_sliced(call, raw)
         yield
         data = in_one_go(lambda hidden: _unpacked(hidden, value), raw)
+        if WRITTEN_BYTES_LEAST <= len(raw) <= LONG_BYTES:
+            call.written = (data, raw)
         yield
     if reply is not None:
         reply = yield from hide.words(call, _said(call, reply, data))
@@ -412,20 +420,26 @@ def complete(reply: Reply | None, call: Call, now_ns: int, data: Any) -> Reply:
     )
 
 
-def _packed(call: Call, value: Any, is_result: bool) -> bytes | None:
+def _packed(call: Call, value: Any, is_result: bool) -> tuple[bytes | None, Any]:
+    """Return data as JSON, and as it is read again where its check read it; else `UNSET`."""
     outputs = call.capability.output_checker if is_result else None  # prepared when the inputs were checked
     if value is None and outputs is None:
-        return None
+        return None, None
     try:
         raw = pack(value, "data", REPLY_BYTES_MAX, type(value) is dict)
     except PayloadError as error:
         code = "OUTPUT_TOO_LARGE" if error.code == "ENVELOPE_TOO_LARGE" else "OUTPUT_VALIDATION_FAILED"
         raise PayloadError(code, error.problems) from None
-    if outputs is not None and (problems := outputs.check(raw).problems):
-        raise PayloadError("OUTPUT_VALIDATION_FAILED", problems)
+    data: Any = UNSET
+    if outputs is not None:
+        checked = outputs.check(raw)
+        if checked.problems:
+            raise PayloadError("OUTPUT_VALIDATION_FAILED", checked.problems)
+        if outputs.is_plain:
+            data = checked.value
     if len(raw) > LONG_BYTES:
         call.reply_bytes = len(raw)
-    return raw
+    return raw, data
 
 
 def _unpacked(raw: bytes, value: Any) -> Any:

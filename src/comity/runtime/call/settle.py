@@ -57,6 +57,7 @@ class Settlement:
         self.deadlines = Deadlines(env.clock, env.loop, self._expire)
         self.placement = Placement()  # alone, until the path joins others
         self._journal, self._clock, self._loop = env.journal, env.clock, env.loop
+        self._keeps_json = getattr(env.journal, "keeps_json", False)  # of another package, it may not say
         self._sessions, self._memories = env.sessions, env.memories
         self._guardrails, self._privacy = env.guardrails, env.privacy
         self.ended = env.recorder.ended  # called with every call that has ended; None if nothing listens
@@ -130,6 +131,7 @@ class Settlement:
             reply = complete(reply, call, now_ns, data=reply.data)
         if self._guardrails:
             reply = self._judged(call, event, reply, now_ns, now_ms, records)
+            call.written = None  # a guardrail may have changed the data itself
         if call.warnings:
             reply = replace(reply, warnings=(*reply.warnings, *call.warnings)[:WARNINGS_MAX])
         # What an agent thought is kept for those who must explain it; no caller sees it.
@@ -150,7 +152,8 @@ class Settlement:
             records.extend(self._memories.reported(request, reply, None if live is None else live.vault, now_ms))
         if len(request.body) > LONG_BYTES or len(request.message) > LONG_BYTES:
             request = outlined(request)  # its content is no longer needed, and would be kept by all who keep its end
-        records.append(Settled(request, reply, now_ms, "", call.reply_bytes))
+        is_written = self._keeps_json and not call.way.on_terms  # then other nodes may be told of the record
+        records.append(Settled(request, call.as_written(reply) if is_written else reply, now_ms, "", call.reply_bytes))
         root = call if call.root is None else call.root
         if root.leftovers:
             records.extend(end_leftovers(root, request.request_id, now_ms))

@@ -353,7 +353,7 @@ class SimJournal:
         """Return the ids of the sessions of a user."""
         return self._disk.sessions_of(tenant_id, user_id)
 
-    prunes_aside = False
+    prunes_aside = keeps_json = False
 
     def prune(self, retention: Retention, now_ms: int) -> Sweep:
         """Remove what is kept no longer."""
