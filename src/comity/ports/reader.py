@@ -73,8 +73,11 @@ class Reader(Protocol):
         """Return a call and everything below it, in the order in which they began."""
         ...
 
-    def histogram(self, wanted: CallFilter, since: int, until: int, buckets: int) -> list[Bucket]:
-        """Return how many calls of each status began in each of as many spans of equal length."""
+    def histogram(self, wanted: CallFilter, since: int | None, until: int, buckets: int) -> list[Bucket]:
+        """Return how many calls of each status began in each of as many spans of equal length.
+
+        Without `since` the first span begins with the newest thousand calls.
+        """
         ...
 
     def traffic(self, since: int, tenant_id: str | None) -> Traffic:

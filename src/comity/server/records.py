@@ -168,12 +168,9 @@ async def times(ask: Ask) -> Times:
     wanted, now_ms = filter_of(ask, query), ask.state.now_ms()
 
     def count(reader: Reader) -> Times:
-        since = query.since
-        if since is None:
-            newest = reader.calls_page(wanted, None, 1_000).items
-            since = min((one.created_at for one in newest), default=now_ms - 60_000)
-        until = max(query.until or now_ms, since + 1)
-        return Times(since, until, reader.histogram(wanted, since, until, query.buckets), reader.is_whole)
+        until = query.until or now_ms
+        buckets = reader.histogram(wanted, query.since, until, query.buckets)
+        return Times(buckets[0].start, max(until, buckets[0].start + 1), buckets, reader.is_whole)
 
     return await ask.state.reading.ask(count)
 

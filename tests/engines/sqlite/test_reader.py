@@ -129,6 +129,8 @@ def test_counts_and_edges_say_who_called_whom(store):
         since, until = rows[-1].created_at, rows[0].created_at + 1
         buckets = reader.histogram(CallFilter(), since, until, 3)
         assert sum(sum(one.counts.values()) for one in buckets) == len(rows)
+        assert reader.histogram(CallFilter(), None, until, 3) == buckets  # since the oldest of the newest thousand
+        assert [one.counts for one in reader.histogram(CallFilter(tenant_id="other"), None, until, 1)] == [{}]
         traffic = reader.traffic(since, None)
         edges = {(one.source, one.target): one for one in traffic.edges}
         assert edges[("BOSS", "WRK")].calls == 6
@@ -291,9 +293,10 @@ def test_lists_are_the_same_while_the_index_of_a_long_audit_is_made(tmp_path, mo
             assert behind.call_rows([]) == []
             assert read == []
             assert behind.traffic(0, None).refusals == {"ROUTING_UNKNOWN_CAPABILITY": 1}
-            assert [one.id for one in read] == [
-                behind.head_id() - 3 + one for one in range(4)
-            ]  # one part for edges and refusals
+            newest = [behind.head_id() - 3 + one for one in range(4)]
+            assert [one.id for one in read] == newest  # one part for edges and refusals
+            behind.histogram(CallFilter(status="unknown"), None, 2**40, 3)
+            assert [one.id for one in read] == newest * 2  # and one part for counts, of however rare calls
             parts = 1
             while not behind.catch_up():
                 parts += 1

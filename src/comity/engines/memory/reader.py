@@ -61,7 +61,7 @@ class MemoryReader:
         """Return a call and everything below it, in the order in which they began."""
         return self._caught_up().tree(root_id, limit)
 
-    def histogram(self, wanted: CallFilter, since: int, until: int, buckets: int) -> list[Bucket]:
+    def histogram(self, wanted: CallFilter, since: int | None, until: int, buckets: int) -> list[Bucket]:
         """Return how many calls of each status began in each span."""
         return self._caught_up().histogram(wanted, since, until, buckets)
 

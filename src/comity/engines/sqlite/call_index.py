@@ -27,6 +27,8 @@ CHUNK_ROWS: Final = 2_000  # of the audit, taken in at a time
 NEAR_ROWS: Final = 10_000  # this many are taken in while a list waits; 15 µs each
 _EDGE_ROWS_MAX: Final = 20_000
 _REFUSALS_MAX: Final = 1_000
+_NEWEST_CALLS: Final = 1_000  # over whose time calls are counted where no other is asked for
+_SPAN_MS: Final = 60_000  # where there are no calls
 # Clocks of several nodes differ: rows this far from where a time is found may still be in its span.
 _SLACK_ROWS: Final = 1_000
 _TABLES: Final = """
@@ -74,6 +76,7 @@ _EDGES: Final = (
     "json_group_array(duration_ms) FROM (SELECT substr(source, 1, instr(source || '/', '/') - 1) AS caller, agent, status, "
     "duration_ms FROM calls{} ORDER BY n DESC LIMIT ?) GROUP BY caller, agent ORDER BY coalesce(caller, ''), agent"
 )
+_BEGIN: Final = "SELECT min(created_at) FROM (SELECT created_at FROM calls{} ORDER BY n DESC LIMIT ?)"
 _REFUSALS: Final = (
     "SELECT coalesce(code, ''), count(*) FROM (SELECT code FROM calls{} ORDER BY n DESC LIMIT ?) GROUP BY code ORDER BY code"
 )
@@ -215,9 +218,12 @@ class CallIndex:
         query = f"SELECT {_SHOWN} FROM calls WHERE root_id = ? ORDER BY n LIMIT ?"  # noqa: S608
         return [_row(one) for one in self._connection.execute(query, (root_id, limit))]
 
-    def histogram(self, wanted: CallFilter, since: int, until: int, buckets: int) -> list[Bucket]:
+    def histogram(self, wanted: CallFilter, since: int | None, until: int, buckets: int) -> list[Bucket]:
         """Return how many calls of each status began in each of as many spans of equal length."""
-        since, until = _kept(since), _kept(until)
+        if since is None:
+            ((oldest,),) = self._counted(_BEGIN, wanted, _NEWEST_CALLS)
+            since = until - _SPAN_MS if oldest is None else oldest
+        since, until = _kept(since), max(_kept(until), _kept(since) + 1)
         width = max(1, -(-(until - since) // buckets))
         where, values = self._where(wanted)
         where += ["created_at >= ?", "created_at < ?", "n >= ?", "n <= ?"]

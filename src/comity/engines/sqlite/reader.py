@@ -286,7 +286,7 @@ class StoreReader:
         index = self._near()
         return self._parts().tree(root_id, limit) if index is None else index.tree(root_id, limit)
 
-    def histogram(self, wanted: CallFilter, since: int, until: int, buckets: int) -> list[Bucket]:
+    def histogram(self, wanted: CallFilter, since: int | None, until: int, buckets: int) -> list[Bucket]:
         """Return how many calls of each status began in each span; of the newest calls while the index is made."""
         index = self._near()
         with self._parts().newest() if index is None else contextlib.nullcontext(index) as calls:
