@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import re
 import socket
 
@@ -11,9 +12,11 @@ import pytest
 from served import TOKEN, echo_agent, serving
 
 from comity import Agent, Node, Prices, Usage
+from comity.server.auth import Gate
 from comity.server.connection import LINGER_BYTES_MAX, PIPELINED_MAX
-from comity.server.serve import bound
+from comity.server.serve import COLLECTIONS, Server, bound
 from comity.server.settings import Settings
+from comity.server.token_auth import Auth
 from comity.testing import Answer, ScriptedModel
 
 
@@ -23,6 +26,18 @@ async def _raw(url: str, data: bytes) -> tuple[asyncio.StreamReader, asyncio.Str
     writer.write(data.replace(b"HOST", url.removeprefix("http://").encode()))
     await writer.drain()
     return reader, writer
+
+
+def test_a_process_that_serves_collects_garbage_less_often_until_it_ends() -> None:
+    before, seen = gc.get_threshold(), []
+
+    def note(server: Server) -> None:
+        seen.append(gc.get_threshold())
+        server.stop()
+
+    asyncio.run(Server(Node([]), Settings(port=0), Gate(TOKEN, Auth.open(None, now_ms=0))).run(note))
+    assert seen == [COLLECTIONS]
+    assert gc.get_threshold() == before
 
 
 def test_an_answer_in_two_parts_does_not_wait_for_the_clients_ack() -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import gc
 import logging
 import signal
 import socket
@@ -29,6 +30,9 @@ log = logging.getLogger("comity.server")
 
 LEAVE_S: Final = 5  # after the drain: for answers that are still being written
 _TICK_S: Final = 0.02
+# When the garbage collector looks at young objects, older ones and all, in a process that serves. By Python's own numbers it
+# walks through the requests under way again and again, which takes 6 percent of a busy server; see ADR 154.
+COLLECTIONS: Final = (5_000, 4, 20)
 
 
 class _Uvicorn(uvicorn.Server):
@@ -104,7 +108,8 @@ class Server:
 
     async def run(self, told: Any = None) -> None:
         """Serve until a signal comes; `told` is called once the server listens."""
-        loop = asyncio.get_running_loop()
+        loop, before = asyncio.get_running_loop(), gc.get_threshold()
+        gc.set_threshold(*COLLECTIONS)
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop)
         try:
@@ -113,6 +118,7 @@ class Server:
                     told(self)
                 await self._stopping.wait()
         finally:
+            gc.set_threshold(*before)
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.remove_signal_handler(number)
 
