@@ -237,6 +237,10 @@ def test_the_checker_sees_the_data_of_a_result_only():
     assert seen == [{"of": "success"}, {"of": "completed"}]
 
 
+def test_the_checker_is_not_asked_about_an_object_that_is_no_reply():
+    assert read('{"a": 1} ' + CLEAN, data_schema=lambda data: ()).problems == ()
+
+
 def test_problems_name_places_and_never_repeat_values():
     reading = read('{"thought":"t","status":"secret-1","data":["secret-2"],"message":{"x":"secret-3"}}')
     assert [problem.path for problem in reading.problems] == ["status", "data", "message"]

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 import pytest
 from msgspec.structs import replace
 
-from comity import Agent, Context, Node, Tool
+from comity import Agent, Context, Node, Reply, Tool
 from comity.contextcore.insights import InsightQuerier
 from comity.core.insight.insight import Audience
 from comity.core.tracing.span import Link
@@ -242,6 +242,22 @@ async def test_recording_that_is_switched_off_keeps_insights_only(anywhere):
         await running.call("BOSS", "FIND", user_id="u")
         await running.call("BOSS", "ASK", user_id="u")
         assert [span.name for span in await recorded(running)] == ["insight.risk"]
+
+
+@live
+async def test_a_step_that_fails_while_recording_is_switched_off_fails_as_itself():
+    agent = Agent("A")
+
+    @agent.capability("STEP")
+    async def step(ctx: Context) -> None:
+        async def breaks() -> Reply:
+            raise UnavailableError("the feed is down", retryable=False)
+
+        await ctx.once("FEED", "READ", breaks)
+
+    async with Node([agent], telemetry=settings_from({"OTEL_SDK_DISABLED": "true"})) as running:
+        reply = await running.call("A", "STEP", user_id="u")
+    assert "the feed is down" in reply.error.message
 
 
 @live

@@ -203,6 +203,9 @@ class JournalContract:
             }  # fmt: skip
             ended = [row.request_id for row in journal.rows() if row.kind == "settled"]
             assert sorted(ended) == ["r.1", "r.1#1", "r.1.1", "r.1.2", "r.1.3"]
+            await written(journal, accepted("q"), accepted("q#1", parent_id="q"))  # what a root itself used
+            await written(journal, settled("q"), terms=Terms(open=("q",), ends="q"))
+            assert _status(journal, "q#1") == "cancelled"
             assert journal.verify().ok
 
         run(journal, scenario)
