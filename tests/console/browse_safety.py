@@ -267,6 +267,12 @@ def evil(stage):
     server.server_close()
 
 
+def _kept(stage):
+    """Return what a request could have changed beside the audit."""
+    lists = ("guidance", "breakers", "handoffs", "insights", "keys", "runs", "sessions", "workflows")
+    return {one: json.loads(_ask(f"{stage.url}/v1/{one}", Authorization=f"Bearer {TOKEN}")[2]) for one in lists}
+
+
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_a_page_of_another_site_changes_and_reads_nothing(stage, new_page, evil, attack):
     """The tab beside it is signed in: what the browser would send along by itself, it would send here."""
@@ -275,10 +281,14 @@ def test_a_page_of_another_site_changes_and_reads_nothing(stage, new_page, evil,
     page = context_page.context.new_page()
     page.goto(evil)
     bearer = {"Authorization": f"Bearer {TOKEN}"}
-    before = json.loads(_ask(f"{stage.url}/v1/audit?limit=1000", **bearer)[2])["items"]
-    for path in ("/v1/calls", "/v1/guidance", "/v1/breakers/reset", "/v1/me"):
+    before, kept = json.loads(_ask(f"{stage.url}/v1/audit?limit=1000", **bearer)[2])["items"], _kept(stage)
+    described = json.loads(_ask(f"{stage.url}/openapi.json")[2])["paths"]
+    changing = [one.replace("{", "").replace("}", "") for one, said in described.items() if said.keys() & {"post", "put"}]
+    assert len(changing) > 20
+    for path in (*changing, "/v1/me"):
         told = page.evaluate(ATTACKS[attack], f"{stage.url}{path}")
         assert told != "loaded"
+    assert _kept(stage) == kept
     after = json.loads(_ask(f"{stage.url}/v1/audit?limit=1000", **bearer)[2])["items"]
     known = {one["id"] for one in before}
     assert {one["kind"] for one in after if one["id"] not in known} <= {"refused"}  # nothing was admitted
