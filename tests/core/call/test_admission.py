@@ -226,6 +226,34 @@ def test_a_users_call_is_admitted_at_once_exactly_when_no_rule_refuses_it(status
         assert not admission.admits_user(one, agent, None, place, NOW_MS)
 
 
+@pytest.mark.parametrize("status", Status)
+@pytest.mark.parametrize("is_active", [True, False])
+def test_an_agents_call_is_admitted_at_once_only_when_no_rule_refuses_it(status, is_active):
+    agent = agent_that_is(status)
+    its = agent.capabilities["NPV"] if is_active else capability("OLD")
+    above = call(request_id="r1", target="ORC", source=None, chain=(), limits=Limits(depth_max=2, fan_out_max=3))
+    usual = {"user_id": "u", "tenant_id": "default", "session_id": "s", "chain": ("ORC",), "deadline_at": NOW_MS + 1}
+    others = [
+        {}, {"user_id": "v"}, {"tenant_id": "t"}, {"session_id": "z"}, {"chain": ("A", "ORC")}, {"chain": ("A", "B", "ORC")},
+        {"chain": ("ANL", "ORC")}, {"deadline_at": NOW_MS},
+    ]  # fmt: skip
+    admitted = 0
+    for other, under_way, calls_left, tokens_left in product(others, (2, 3), (0, 1), (None, 0, 1)):
+        one = call(**usual | other)
+        by = caller(children=under_way, fan_out_max=3)
+        seen = world(
+            caller=by, agent=agent, capability=its, depth_max=2, place=0, calls_left=calls_left, tokens_left=tokens_left
+        )
+        is_refused = any(rule(one, seen, NOW_MS) for rule in RULES)
+        is_admitted = admission.admits_below(one, above, agent, its, under_way, (calls_left, tokens_left), NOW_MS)
+        assert is_admitted is not is_refused, other
+        admitted += is_admitted
+    assert admitted == (4 if is_active and status is Status.ACTIVE else 0)
+    assert not admission.admits_below(call(), above, None, its, 0, (1, None), NOW_MS)
+    assert not admission.admits_below(call(), above, agent, None, 0, (1, None), NOW_MS)
+    assert not admission.admits_below(call(objective="plan"), above, agent, its, 0, (1, None), NOW_MS)  # which rules look up
+
+
 def test_a_snapshot_and_a_refusal_cannot_be_changed():
     for value, field in ((world(), "place"), (caller(), "children"), (Refused("A_B", "why"), "code")):
         with pytest.raises(AttributeError):

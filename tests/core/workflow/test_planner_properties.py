@@ -92,6 +92,29 @@ def test_every_run_ends_with_every_edge_settled_and_no_node_twice_in_a_turn(give
     assert not run.planner.waits
 
 
+@given(
+    st.sampled_from(["{from: a, to: b, else: true}", "{from: a, to: b, on: error}", "{from: a, to: b, when: 'true'}"]),
+    st.sampled_from(["first", "all"]),
+    st.sampled_from(["when: 'response.data.n < 3'", "when: 'response.data.m < 3'", "on: success"]),
+    st.integers(1, 4),
+    st.lists(st.one_of(st.integers(0, 4), st.none()), min_size=1, max_size=6),
+    st.integers(1, 8),
+)
+@settings(deadline=None)
+def test_the_short_way_round_a_loop_of_one_call_leads_where_the_queue_leads(other, route, back, most, replies, steps_max):
+    text = (
+        f"workflow: again\nlimits: {{steps_max: {steps_max}}}\nnodes:\n  a: {{call: A/X, route: {route}}}\n  b: {{call: A/X}}\n"
+        f"edges:\n  - {{from: a, to: a, {back}, max: {most}}}\n  - {other}\n"
+    )
+    run = played(text, replies, [0])
+    assert run.program.graph.nodes[1].again is not None or (route, other) == ("all", "{from: a, to: b, when: 'true'}")
+    slow = Planner(run.program, lambda *_: None)
+    assert [command for event in run.history for command in slow.apply(event)] == run.commands
+    assert (slow.root.edges, slow.root.states, slow.root.loops, slow.root.variables) == (
+        run.planner.root.edges, run.planner.root.states, run.planner.root.loops, run.planner.root.variables
+    )  # fmt: skip
+
+
 @given(runs(), st.integers(1, 20))
 @settings(deadline=None)
 def test_short_ways_of_plain_steps_lead_where_the_queue_leads(given_run, length):

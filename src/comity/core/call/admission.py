@@ -250,6 +250,38 @@ def admits_user(call: Request, agent: Agent | None, capability: Capability | Non
     )
 
 
+def admits_below(
+    call: Request,
+    caller: Request,
+    agent: Agent | None,
+    capability: Capability | None,
+    under_way: int,
+    left: tuple[int, int | None],
+    now_ms: int,
+) -> bool:
+    """Return whether no rule can refuse a call without faults, by an agent that may make it and before which none waits.
+
+    `under_way` are the calls of its caller, `left` the calls and tokens of its tree. False where a rule has to be asked.
+    """
+    calls_left, tokens_left = left
+    return (
+        agent is not None
+        and agent.status is ACTIVE
+        and capability is not None
+        and capability.active
+        and call.session_id == caller.session_id
+        and call.user_id == caller.user_id
+        and call.tenant_id == caller.tenant_id
+        and not call.objective
+        and len(call.chain) <= caller.limits.depth_max
+        and call.target not in call.chain
+        and under_way < caller.limits.fan_out_max
+        and call.deadline_at > now_ms
+        and calls_left >= 1
+        and (tokens_left is None or tokens_left >= 1)
+    )
+
+
 def admit(call: Request, world: Snapshot, now_ms: int) -> Refused | None:
     """Return the first refusal, or None: the call may be made."""
     if world.problems or world.checked.problems or world.findings or world.breaker_retry_after_ms is not None:

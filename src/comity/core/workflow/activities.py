@@ -31,6 +31,10 @@ class Activities(Maps):
         """Settle a node that did its work and has one edge."""
 
     @abstractmethod
+    def go_round(self, scope: Scope, node: GraphNode, edge: GraphEdge, found: dict[str, Any]) -> None:
+        """Settle a node that did its work and may be run once more by itself."""
+
+    @abstractmethod
     def come_to_end(self, scope: Scope, node: GraphNode, found: dict[str, Any]) -> None:
         """Settle a node that did its work and is the last one of its scope."""
 
@@ -286,6 +290,8 @@ class Activities(Maps):
                 self.settle_now(scope, node, found, is_abandoned=True)
             elif node.onward is not None:
                 self.go_on(scope, node, node.onward, found)
+            elif node.again is not None:
+                self.go_round(scope, node, node.again, found)
             elif node.is_last and not scope.active:
                 self.come_to_end(scope, node, found)
             else:

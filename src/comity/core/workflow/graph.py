@@ -76,6 +76,7 @@ class GraphNode(Struct, eq=False):
     joins_all: bool = True
     is_through: bool = False  # one edge leads on, and it is taken if the node did its work
     onward: GraphEdge | None = None  # that edge, where neither end is in a loop
+    again: GraphEdge | None = None  # that runs it once more by itself, and beside which no other edge is taken
     is_last: bool = False  # no edge leads on, and it is in no loop
     is_single: bool = False  # one call, no list of them
     is_straight: bool = False  # such a call to which one edge leads and which has no condition of its own
@@ -167,6 +168,7 @@ def compile_graph(definition: Definition) -> Graph:
         node.is_straight = node.is_single and node.when is None and node.joins_all and len(node.incoming) == 1
         if node.is_through and not node.loops and (edge := edges[node.outgoing[0]]).target != TO_END:
             node.onward = None if nodes[edge.target].loops else edge
+        node.again = _again(node, [edges[number] for number in node.outgoing], loops)
     begins = tuple(edges[number] for number in nodes[0].outgoing)
     is_plain = all(one.mode == ALWAYS and one.target != TO_END and nodes[one.target].is_straight for one in begins)
     return Graph(
@@ -179,6 +181,20 @@ def compile_graph(definition: Definition) -> Graph:
         compiled(definition.output),
         _validator(definition.input_schema),
         _validator(definition.output_schema),
+    )
+
+
+def _again(node: GraphNode, outgoing: list[GraphEdge], loops: list[Loop]) -> GraphEdge | None:
+    """Return the edge from a call to itself, if it is the first one and no other edge is taken when it is."""
+    is_alone = node.is_single and node.is_plain and node.when is None and not node.hints and len(node.loops) == 1
+    if not is_alone or loops[node.loops[0]].body != (node.number,):
+        return None
+    edge, *others = outgoing
+    is_only = node.spec.route == "first" or all(one.mode in {OTHERWISE, ERROR, RETRY} for one in others)
+    return (
+        edge
+        if edge.loop is not None and is_only and edge.mode in {CONDITION, SUCCESS} and edge.spec.on is not On.RETRY
+        else None
     )
 
 

@@ -105,6 +105,31 @@ class Planner(Activities):
         if not scope.queued and not scope.active:  # the last step led to a join that had fired
             self._complete(scope)
 
+    def go_round(self, scope: Scope, node: GraphNode, edge: GraphEdge, found: dict[str, Any]) -> None:
+        """Run a node once more if the edge to itself is taken, as `_settle` and `_turn` do but without the queue."""
+        variables, loop = scope.variables, scope.loops[node.loops[0]]
+        if self._decided is not None or scope.queued or scope.errors or found["status"] == "completed" or "error" in found:
+            self.settle_now(scope, node, found)
+            return
+        variables[node.name] = variables["response"] = found
+        try:
+            is_taken = edge.condition is None or edge.condition.holds(variables) is True
+        except EvaluationError:
+            is_taken = False  # `_route` says why
+        if not is_taken or not self._may_repeat(scope, edge):
+            self.settle_now(scope, node, found)
+            return
+        self._remember(scope, node, found)
+        if loop.counts is None:
+            loop.counts = {}
+        loop.counts[edge.number] = loop.counts.get(edge.number, 0) + 1
+        if loop.deferred is None:
+            outgoing = [scope.graph.edges[number] for number in node.outgoing]
+            loop.deferred = {one.number: False for one in outgoing if one.loop is None}
+        loop.turn += 1
+        loop.error, loop.instruction = None, ""
+        self.start_call(scope, node)
+
     def come_to_end(self, scope: Scope, node: GraphNode, found: dict[str, Any]) -> None:
         """Settle a node that did its work, that nothing follows and beside which nothing runs, as `_settle` does."""
         if self._decided is not None or scope.queued or found["status"] == "completed":

@@ -54,7 +54,7 @@ from comity.runtime.call.run import Batches, Execution
 from comity.runtime.call.screening import screen
 from comity.runtime.call.settle import Settlement
 from comity.runtime.call.slices import LONG_BYTES
-from comity.runtime.call.snapshot import snapshot
+from comity.runtime.call.snapshot import admits, snapshot
 from comity.runtime.call.stopping import Stopping, described
 from comity.runtime.call.tasks import after_a_turn, all_ended
 from comity.runtime.call.tools import Paused, Toolbox
@@ -271,7 +271,7 @@ class CallPath(Replies):
         above = parent.request
         if (pause_ms := above.limits.pause_ms(number)) and not is_repeated:
             await parent.wait_in_line(pause_ms)
-        if self._is_shared(self.clock.now_ns()) and (turn := self._turnstile.enter(above)):
+        if self._shared_at and self._is_shared(self.clock.now_ns()) and (turn := self._turnstile.enter(above)):
             await turn
         opened = self.open_under(parent, draft, request_id, identity, is_repeated=is_repeated)
         if not isinstance(opened, Call):
@@ -280,7 +280,8 @@ class CallPath(Replies):
 
     def begin_under(self, parent: Call, draft: Draft, request_id: str) -> Call | Coroutine[Any, Any, Reply]:
         """Do what `call_under` does, and return the call instead of waiting for it where it begins on this node at once."""
-        if self._is_shared(self.clock.now_ns()) or not self.placement.ends_come_first:  # it may have to wait, or runs elsewhere
+        is_shared = self._shared_at and self._is_shared(self.clock.now_ns())
+        if is_shared or not self.placement.ends_come_first:  # it may have to wait, or runs elsewhere
             return self.call_under(parent, draft, request_id, 0)
         return self.open_under(parent, draft, request_id)
 
@@ -405,7 +406,7 @@ class CallPath(Replies):
             findings = self.guidance.findings(capability.touching, unpack(arrival.body))
         is_sound = not arrival.problems and not checked.problems and not findings and wait_ms is None and not way.loop
         is_own = live is None or (live.session.user_id == request.user_id and now_ms - live.used_at < EXPIRED_MS)
-        if not (is_sound and is_own and admission.admits_user(request, agent, capability, place, now_ms)):
+        if not (is_sound and is_own and admits(self.registry, arrival, parent, place, account, way, now_ms)):
             world = snapshot(
                 self.registry, arrival, parent, live, checked, seat, place, account, wait_ms, findings, now_ms, way
             )

@@ -94,8 +94,15 @@ class Run:
             if alone is not None:
                 self._inline = alone.step
                 opened = self._call(planner, alone)
-                if isinstance(opened, Call):
-                    reply = self.call.given(await self._flows.path.reply_of(opened))
+                if isinstance(opened, Call):  # waited for as `reply_of` does, without a coroutine more for each step
+                    waiter: asyncio.Future[None] = self._flows.loop.create_future()
+                    self._flows.path.wait_with(opened, waiter)
+                    try:
+                        await waiter
+                    except asyncio.CancelledError:
+                        self._flows.path.stop_waiting(opened, waiter)
+                        raise
+                    reply = self.call.given(opened.delivered)
                 else:
                     reply = await opened
                 settled = self._settled(alone.step, reply)
