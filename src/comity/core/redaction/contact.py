@@ -61,7 +61,7 @@ _NOT_TOP_LEVEL = frozenset(
 )
 
 _THOUSANDS = re.compile(r"\+[0-9]{1,3}(?:[ .][0-9]{3})+")
-_GAP = r"[ \u00a0\u202f.\-\u2010-\u2013()/]{0,2}"
+_GAP = r"[ \u00a0\u202f.\-\u2010-\u2015()/]{0,2}"
 _EXTENSION = r"(?:[ ]?(?:x|ext\.?|extension)[ ]?[0-9]{1,6})?"
 
 

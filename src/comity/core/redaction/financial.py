@@ -300,9 +300,9 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
         type="CARD",
         category=Category.FINANCIAL,
         priority=21,
-        pattern=LatePattern(rf"{BEFORE}[2-6][0-9](?:[ .\-]?[0-9]){{11,17}}{AFTER_DIGIT}"),
+        pattern=LatePattern(rf"{BEFORE}[2-6](?:[ .\-]?[0-9]){{12,18}}{AFTER_DIGIT}"),
         hint=rf"(?i:card|karte|carte|tarjeta|visa|amex|express|master|discover|diners|jcb|unionpay|maestro|pan|cc){HINT_GAP}"
-        r"[2-6][0-9](?:[ .\-]?[0-9]){11}",
+        r"[2-6](?:[ .\-]?[0-9]){12}",
         accept=_accept_card_named,
         need=Need.CONTEXT,
         is_number=True,

@@ -49,6 +49,7 @@ _EIN_PREFIXES_UNUSED = frozenset(re.findall("..", "00070809171819282949697078798
 _NINO_PREFIXES_UNUSED = frozenset({"BG", "GB", "KN", "NK", "NT", "TN", "ZZ"})
 
 _NINE_DIGITS = rf"{HINT_BEFORE_DIGIT}[0-9]{{3}}(?:{DASH}|{SPACE}|\.)?[0-9]{{2}}(?:{DASH}|{SPACE}|\.)?[0-9]{{4}}{HINT_AFTER}"
+_NINE_APART = f"|{HINT_BEFORE_DIGIT}[0-9](?:{SPACE}[0-9]){{8}}"
 _THREE_THREES = f"{HINT_BEFORE_DIGIT}[0-9]{{3}}(?:{DASH}|{SPACE})?[0-9]{{3}}(?:{DASH}|{SPACE})?[0-9]{{3}}{HINT_AFTER}"
 
 _YEAR = "(?:19|20)[0-9]{2}"
@@ -119,9 +120,10 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
         category=Category.GOVERNMENT,
         priority=32,
         pattern=LatePattern(
-            rf"{BEFORE}(?!000|666|9)[0-9]{{3}}(?:{SPACE}|\.)?(?!00)[0-9]{{2}}(?:{SPACE}|\.)?(?!0000)[0-9]{{4}}{AFTER_DIGIT}"
+            rf"{BEFORE}(?!000|666|9)(?:[0-9]{{3}}(?:{SPACE}|\.)?(?!00)[0-9]{{2}}(?:{SPACE}|\.)?(?!0000)[0-9]{{4}}"
+            rf"|[0-9](?:{SPACE}[0-9]){{8}}){AFTER_DIGIT}"
         ),
-        hint=_NINE_DIGITS,
+        hint=_NINE_DIGITS + _NINE_APART,
         need=Need.CONTEXT,
         context=_SSN_WORDS,
         trailing=True,

@@ -22,7 +22,7 @@ _PERSONAL: Final = {
     "ch.ssn": r"ahv(?:-?n(?:umme)?r)?|avs|oasi",
     "cl.rut": r"rut|run|r\.u\.t",
     "cn.ric": r"身份证(?:号码|号)?|公民身份号码|resident id(?:entity)?(?: card)?|chinese id",
-    "cz.rc": r"rodn[eé] [cč][ií]slo|rodn[eé] č|r\.? ?č",
+    "cz.rc": r"rodn[eé] [cč][ií]slo|rodn[eé] č|r\.? ?č|číslo pojištěnce",
     "dk.cpr": r"cpr(?:-?n(?:umme)?r)?|personnummer dk",
     "do.cedula": r"c[eé]dula dominicana",
     "cedula": r"c[eé]dula(?: ecuatoriana| de (?:ciudadan[ií]a|identidad))?|c\.c",
@@ -51,7 +51,7 @@ _PERSONAL: Final = {
     "pe.cui": r"cui|dni peruano",
     "pk.cnic": r"cnic|nicop",
     "pl.pesel": r"pesel",
-    "pt.cc": r"cart[aã]o de cidad[aã]o",
+    "pt.cc": r"cart[aã]o (?:de |do )?cidad[aã]o",
     "ro.cnp": r"cnp|cod numeric personal",
     "se.personnummer": r"personnummer|samordningsnummer|pnr|personal (?:identity )?number",
     "si.emso": r"emšo|emso|jmbg|јмбг|embg|ембг|umcn",
@@ -66,12 +66,13 @@ _PERSONAL: Final = {
     "za.idnr": r"id (?:number|no|nr)|south african id|sa id|rsa id",
     "lv": r"personas kods",
     "medicare_card": r"medicare (?:card )?(?:number|no)",
-    "medicare": r"medicare(?: card)?",
+    "medicare": r"medicare(?: card)?|mbi",
     "ihi": r"ihi|individual healthcare identifier",
     "au.crn": r"crn",
     "nz.nhi": r"nhi",
     "lk.nic": r"nic",
     "mx.nss": r"nss|imss",
+    "mx.ine": r"ine|clave de elector",
     "br.pis": r"pis|pasep",
     "br.titulo": r"t[ií]tulo de eleitor|t[ií]tulo eleitoral",
     "es.nuss": r"nuss|n[uú]mero de (?:la )?seguridad social|n[º°o]\.? (?:de )?(?:la )?seguridad social",
@@ -98,13 +99,14 @@ _PERSONAL: Final = {
         r"|ohip|chi(?: number)|mrn|medical record(?: number| no)?|patient (?:id|number|no)|assurance maladie|carte vitale|ramq"
         r"|tessera sanitaria|tarjeta sanitaria"
     ),
+    "fr.cni": r"carte (?:nationale )?d['’]identit[eé]|cni",
     "any": (
         r"emirates id|iqama|civil id|rg|carteira de identidade|identidade|c[eé]dula de ciudadan[ií]a|carn[eé]t de identidad"
         r"|személyi(?: igazolvány)?(?: ?szám)?|občanský průkaz|číslo op|osobna iskaznica|lična karta"
-        r"|carte (?:nationale )?d['’]identit[eé]"
-        r"|cni|national id(?:entity|entification)?(?: card)?|personal id(?:entification)?|identity card|id card"
+        r"|national id(?:entity|entification)?(?: card)?|personal id(?:entification)?|identity card|id card"
         r"|citizen id|ausweis(?:nummer)?"
-        r"|personalausweis(?:nummer)?|carta d[’']identit[aà]|identiteitskaart|dow[oó]d osobisty|паспорт"
+        r"|personalausweis(?:nummer)?|carta d[’']identit[aà]|identiteitskaart|id-?kaart|dow[oó]du?(?: osobist(?:y"
+        r"|ego))?|паспорт"
         r"|جواز|رقم الهوية(?: الوطنية)?|شناسنامه|کد ملی|身份证件|bvn|nin|ghana card|sss (?:no|number)|umid"
         r"|philhealth(?: no)?|philsys|cccd"
         r"|cmnd|căn cước(?: công dân)?|taj(?: szám)?|nid|matricule|e-?id (?:card|no|number)|voter(?:s|'s)? card"
@@ -135,6 +137,7 @@ _TAX: Final = {
     "hu": r"ad[oó]azonos[ií]t[oó](?: jel)?",
     "id.npwp": r"npwp",
     "in_.pan": r"pan(?: card)?",
+    "in_.gstin": r"gstin|gst (?:no|number)",
     "it.iva": r"partita iva|p\.? ?iva",
     "any_tax": r"tin|tax ?payer(?: id(?:entification)?)?|tax id(?:entification)?|(?:tax|fiscal) (?:number|code)",
     "it.codicefiscale": r"codice fiscale|c[oó]digo fiscal|c\.? ?f\.?|cod\.? fisc(?:ale|\.)?",
@@ -259,7 +262,8 @@ _SHAPES: Final = {
     "steuer": "[1-9][0-9]{10}", "cedula": "[0-9]{6,11}", "ihi": "80036[0-9]{11}",
     "au.crn": "[0-9]{9}[A-Z]", "nz.nhi": "[A-HJ-NP-Z]{3}(?:[0-9]{4}|[0-9]{2}[A-HJ-NP-Z]{2})",
     "lk.nic": "[0-9]{9}[VX]|[12][0-9]{11}",
-    "mx.nss": "[0-9]{11}", "br.pis": "[0-9]{11}", "br.titulo": "[0-9]{12}", "es.nuss": "[0-9]{11,12}", "pt.utente": "[0-9]{9}",
+    "mx.nss": "[0-9]{11}", "mx.ine": "[0-9]{13}|[A-Z]{6}[0-9]{8}[HM][0-9]{3}", "br.pis": "[0-9]{11}",
+    "br.titulo": "[0-9]{12}", "es.nuss": "[0-9]{11,12}", "pt.utente": "[0-9]{9}",
     "kz.iin": "[0-9]{12}", "uz.pinfl": "[3-6][0-9]{13}", "by.number": "[1-6][0-9]{6}[A-Z][0-9]{3}[A-Z]{2}[0-9]",
     "ru.policy": "[0-9]{16}", "ua.unzr": "(?:19|20)[0-9]{11}", "eg.number": "[23][0-9]{13}", "gt.dpi": "[1-9][0-9]{12}",
     "sv.dui": "[0-9]{9}", "in_.uan": "1[0-9]{11}", "in_.abha": "[0-9]{14}", "ke.pin": "[AP][0-9]{9}[A-Z]",
@@ -278,7 +282,7 @@ def _has_shape(form: str) -> Callable[[str], bool]:
 _OWN: Final = {
     "tw": _is_taiwanese, "hk": _is_hong_kong, "sg": _is_singaporean, "ru.snils": _is_snils, "hu": _is_hungarian,
     "medicare": _is_medicare, "medicare_card": _is_medicare,
-    "health": _is_any, "social": _is_social, "nif": _is_nif, "any": _is_any, "any_tax": _is_any_tax,
+    "health": _is_any, "fr.cni": _is_any, "social": _is_social, "nif": _is_nif, "any": _is_any, "any_tax": _is_any_tax,
     "uy": _is_uruguayan, **{module: _has_shape(form) for module, form in _SHAPES.items()},
 }  # fmt: skip
 
@@ -287,7 +291,7 @@ _OWN: Final = {
 _WITHOUT_CHECKSUM = frozenset(
     re.findall(
         r"\S+",
-        "health any any_tax medicare medicare_card uy id.nik my.nric pk.cnic in_.pan mx.rfc jp.in_ eu.vat br.cnpj"
+        "health any fr.cni any_tax medicare medicare_card uy id.nik my.nric pk.cnic in_.pan mx.rfc jp.in_ eu.vat br.cnpj"
         " au.abn it.iva pl.nip ch.uid co.nit",
     )
 ).union(_SHAPES)
@@ -297,7 +301,8 @@ _WITHOUT_CHECKSUM = frozenset(
 _FORMS: Final = {
     module: re.compile(form)
     for module, form in {
-        "ar.cuit": "2[0347][0-9]{9}", "au.tfn": "[0-9]{8,9}", "be.nn": "[0-9]{11}", "bg.egn": "[0-9]{10}",
+        "fr.cni": "(?=(?:[A-Z]*[0-9]){2})[A-Z0-9]{9}", "ar.cuit": "2[0347][0-9]{9}", "au.tfn": "[0-9]{8,9}",
+        "be.nn": "[0-9]{11}", "bg.egn": "[0-9]{10}",
         "br.cpf": "[0-9]{11}",
         "ch.ssn": "756[0-9]{10}", "cn.ric": "[1-9][0-9]{16}[0-9X]", "cz.rc": "[0-9]{9,10}", "dk.cpr": "[0-3][0-9]{9}",
         "ee.ik": "[1-6][0-9]{10}", "es.dni": "[0-9]{8}[A-Z]?|0[0-9]{12}", "es.nie": "[XYZ][0-9]{7}[A-Z]",
@@ -309,7 +314,8 @@ _FORMS: Final = {
         "jp.in_": "[0-9]{12}", "kr.rrn": "[0-9]{13}",
         "mx.curp": "[A-Z]{4}[0-9]{6}[HMX][A-Z]{5}[A-Z0-9][0-9]", "lt.asmens": "[3-6][0-9]{10}",
         "medicare_card": "[2-6][0-9]{9,10}", "nl.bsn": "[0-9]{9}",
-        "no.fodselsnummer": "[0-9]{11}", "pl.pesel": "[0-9]{11}", "ro.cnp": "[1-9][0-9]{12}", "ru.inn": "[0-9]{12}",
+        "no.fodselsnummer": "[0-9]{11}", "pl.pesel": "[0-9]{11}",
+        "pt.cc": "[0-9]{9}[A-Z]{2}[0-9]", "ro.cnp": "[1-9][0-9]{12}", "ru.inn": "[0-9]{12}",
         "ru.snils": "[0-9]{11}", "se.personnummer": "(?:[12][0-9])?[0-9]{2}[01][0-9][0-9]{6}|[0-7][0-9][0-9]{9}",
         "sg": "[STFGM][0-9]{7}[A-Z]",
         "si.emso": "[0-9]{13}", "th.pin": "[1-8][0-9]{12}", "tr.tckimlik": "[1-9][0-9]{10}", "tw": "[A-Z][12][0-9]{8}",

@@ -19,7 +19,7 @@ from comity.core.redaction.shapes import (
 
 _OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
 _HEX = "[0-9A-Fa-f]"
-_DOT = r"(?:\.|\[\.\]|\(\.\))"  # also as it is written where no program shall take it for an address
+_DOT = r"(?:\.|\[\.\]|\(\.\)|[ ]\.[ ])"  # also as it is written where no program shall take it for an address
 
 
 _DEFANGED = re.compile(_DOT)

@@ -101,6 +101,9 @@ def is_odd(text: str) -> bool:
     return _ODD.search(text) is not None
 
 
+_SIGNS = {"\u2212": "-", "\uff61": "."}  # which NFKC leaves, or makes a sign of another script
+
+
 @cache
 def _plain(odd: str) -> str:
     """Return the character that an odd one or an escape stands for; empty for what shows nothing. The"
@@ -112,7 +115,7 @@ def _plain(odd: str) -> str:
     digit = unicodedata.digit(odd, -1)
     if digit >= 0:
         return str(digit)
-    form = "-" if odd == "\u2212" else unicodedata.normalize("NFKC", odd)
+    form = _SIGNS.get(odd) or unicodedata.normalize("NFKC", odd)
     return form if len(form) == 1 else odd
 
 

@@ -68,9 +68,11 @@ _KEY_LABELS = (
     r" _-]?secret|access[ _-]?(?:key|token)|auth[ _-]?token"
     r"|refresh[ _-]?token|private[ _-]?token|bearer|session[ _-]?token|encryption[ _-]?key|signing["
     r" _-]?(?:key|secret)|webhook[ _-]?secret"
+    r"|(?:recovery|backup)[ _-]?codes?"
 )
 _CODE_LABELS = (
-    r"(?:one[- ]time|verification|confirmation|login|sms|2fa|authentication|auth|einmal)[ -]?(?:code|passcode"
+    r"(?:recovery|backup)[ -]?codes?"
+    r"|(?:one[- ]time|verification|confirmation|login|sms|2fa|authentication|auth|einmal)[ -]?(?:code|passcode"
     r"|pin|password|passwort)"
     r"|(?:alarm|door|gate|access|entry|lock|safe|key ?pad|voicemail|unlock)[ -]?code|türcode|zugangscode|digicode"
     r"|code (?:for|to|of) (?:the|my|our) (?:safe|door|gate|alarm|building|garage|locker|lock|house|flat)"
@@ -334,7 +336,7 @@ SECRETS: tuple[PatternDetector, ...] = (
         priority=15,
         pattern=LatePattern(
             rf"{_BORDER}(?:{_LABELS}){_OWNER}(?:{JOINT}|(?:['’]s)?[ ]|[是は][ ]?)"
-            rf"(?:(?:is|was|ist|war|lautet:?|est|était|es|era|è|é|to|jest|är|er|on|je|this|now)[ ])?"
+            rf"(?:(?:is|was|ist|war|lautet:?|est|était|es|era|è|é|to|jest|är|er|on|je|là|adalah|это|είναι|este|this|now)[ ])?"
             rf"[\"'`“(\[「『]?(?P<value>[^\s\"'`“”<>\[\]{{}}()「」『』]{{6,64}})",
             re.IGNORECASE,
         ),
@@ -368,7 +370,9 @@ SECRETS: tuple[PatternDetector, ...] = (
         type="PASSWORD",
         category=Category.SECRET,
         priority=15,
-        pattern=LatePattern(r"(?<![A-Za-z0-9_.,])(?:[0-9]{3}[ -][0-9]{3}|[0-9]{4,8})(?![0-9A-Za-z_]|[.,-][0-9])"),
+        pattern=LatePattern(
+            r"(?<![A-Za-z0-9_.,])(?:[0-9]{3}[ -][0-9]{3}|[0-9]{4}-[0-9]{4}|[0-9]{4,8})(?![0-9A-Za-z_]|[.,-][0-9])"
+        ),
         hint=rf"(?:(?i:{_CODE_LABELS})|OTP|otp|TAN){HINT_GAP}[0-9]{{3}}",
         need=Need.CONTEXT,
         is_number=True,
@@ -438,11 +442,17 @@ SECRETS: tuple[PatternDetector, ...] = (
         category=Category.SECRET,
         priority=9,
         pattern=LatePattern(
-            r"(?<![a-z])(?:(?:mysql|mysqldump|mariadb|mysqladmin)[ ](?:[^\n|;]{0,80}[ ])?-p|sshpass[ ]-p[ ]?)[\"']?"
+            r"(?<![a-z])(?:(?:mysql|mysqldump|mariadb|mysqladmin)[ ](?:[^\n|;]{0,80}[ ])?-p|sshpass[ ]-p[ ]?"
+            r"|(?:docker|podman|oc|az|skopeo|crane|registry)[ ]login[ ](?:[^\n|;]{0,80}[ ])?-p[ ]"
+            r"|redis-cli[ ](?:[^\n|;]{0,80}[ ])?-a[ ]"
+            r"|mongo(?:sh|dump|restore)?[ ](?:[^\n|;]{0,80}[ ])?-p[ ]"
+            r"|ldap(?:search|add|modify)[ ](?:[^\n|;]{0,80}[ ])?-w[ ])[\"']?"
             r"(?P<value>[^\s\"'$<-][^\s\"'<]{3,63})"
         ),
         shape_chars_max=LONG_CHARS_MAX,
-        hint=r"(?:mysql|mysqldump|mariadb|mysqladmin)[ ][^\n|;]{0,80}-p|sshpass[ ]-p",
+        hint=r"(?:mysql|mysqldump|mariadb|mysqladmin)[ ][^\n|;]{0,80}-p|sshpass[ ]-p|login[ ][^\n|;]{0,80}-p[ ]"
+        r"|redis-cli[ ][^\n|;]{0,80}-a[ ]|mongo(?:sh|dump|restore)?[ ][^\n|;]{0,80}-p[ ]"
+        r"|ldap(?:search|add|modify)[ ][^\n|;]{0,80}-w[ ]",
         accept=_accept_password,
     ),
     PatternDetector(

@@ -212,6 +212,7 @@ _BESIDE_ALONE = frozenset(
         "épouse mari conjoint fils fille mère père client cliente paciente paziente hijo hija madre padre esposa marido moglie "
         "marito figlio figlia żona mąż syn córka klient klienta pacjent pacjenta patiënt klant vrouw man hustru make kund "
         "exp expires expiring expiry cvv cvc csc valid gültig caduca scad validade amount declined approved "
+        "este jest je sunt är "
         "charged refund refunded yesterday ago twice once already recently previously earlier currently online monthly"
         " weekly "
         "gestern bereits hier déjà ayer ieri ontem gisteren wczoraj včera вчера pay paid paying using zahlen bezahlt"

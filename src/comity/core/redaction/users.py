@@ -134,12 +134,12 @@ USER_NAMES: tuple[PatternDetector, ...] = (
         priority=80,
         pattern=LatePattern(
             rf"(?<![a-z])(?:(?:accepted|failed) [a-z/-]{{4,24}} for (?:invalid user )?|session (?:opened|closed)"
-            rf" for user |invalid user )"
+            rf" for user |invalid user |(?<= )- (?=[^ ]{{3,32}} \[[0-9]{{2}}/[a-z]{{3}}/[0-9]{{4}}:))"
             rf"(?P<value>{_USER}){AFTER}",
             re.IGNORECASE,
         ),
-        first="[aAfFsSiI]",
-        hint=r"(?i:(?:accepted|failed) [a-z/\-]{4,24} for |for user |invalid user )",
+        first="[aAfFsSiI-]",
+        hint=r"(?i:(?:accepted|failed) [a-z/\-]{4,24} for |for user |invalid user )| - [^ ]{3,32} \[[0-9]{2}/[A-Z]",
         accept=_accept_user_name,
     ),
     PatternDetector(
