@@ -11,13 +11,15 @@ import socket
 import pytest
 from served import TOKEN, echo_agent, serving
 
-from comity import Agent, Node, Prices, Usage
+from comity import Agent, Limits, Node, Prices, Usage
 from comity.server.auth import Gate
 from comity.server.connection import LINGER_BYTES_MAX, PIPELINED_MAX
 from comity.server.serve import COLLECTIONS, Server, bound
 from comity.server.settings import Settings
 from comity.server.token_auth import Auth
 from comity.testing import Answer, ScriptedModel
+
+LIMITS = len(Limits.__struct_fields__)
 
 
 async def _raw(url: str, data: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -255,6 +257,13 @@ def test_a_one_time_code_signs_in_once_and_never_after_its_time() -> None:
     [
         (b"{", 400, "ENVELOPE_MALFORMED"),
         (b'{"target":"ECHO","capability":"SAY","inputs":{"text":"a","text":"b"}}', 400, "ENVELOPE_MALFORMED"),
+        # As many colons are written again as stand there: of texts that hide one, and of limits that are written with defaults.
+        (b'{"target":"ECHO","capability":"SAY","inputs":{"text":"a","text":"\\u003a"}}', 400, "ENVELOPE_MALFORMED"),
+        (
+            b'{"target":"ECHO","capability":"SAY","limits":{},"inputs":{%s}}' % b",".join([b'"text":"a"'] * (LIMITS + 1)),
+            400,
+            "ENVELOPE_MALFORMED",
+        ),
         (b'{"target":"ECHO","capability":"SAY","surprise":1}', 400, "ENVELOPE_MALFORMED"),
         (b'{"target":"ECHO","capability":"SAY","inputs":{"text":NaN}}', 400, "ENVELOPE_MALFORMED"),
         (

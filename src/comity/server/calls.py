@@ -79,7 +79,7 @@ class CallDoor:
 
     def __init__(self, state: State) -> None:
         self._state = state
-        self._reader = Reader(CallBody)
+        self._reader = Reader(CallBody, lambda body: body.limits is None)  # whose defaults are written
         self._bytes_max = state.settings.body_bytes_max
 
     async def answer(self, scope: Scope, receive: Receive, send: Send, sender: Sender) -> int:
