@@ -256,6 +256,17 @@ def test_a_damaged_row_is_named_or_shown_and_never_an_unknown_error(tmp_path, da
         assert reader.calls_page(CallFilter()).items
 
 
+def test_an_index_is_opened_while_another_connection_takes_rows_in(tmp_path):
+    path = tmp_path / "work.db.index"
+    with closing(CallIndex(path)) as index:
+        index.take_part([Row(**dict.fromkeys(Row._fields, "") | {"id": 7, "kind": "refused", "created_at": 1, "cost": None})])
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with closing(CallIndex(path)) as index:  # it would wait for the lock, then make the file anew
+            assert index.last_id == 7
+        other.execute("COMMIT")
+
+
 def test_lists_are_the_same_while_the_index_of_a_long_audit_is_made(tmp_path, monkeypatch):
     store = tmp_path / "work.db"
 

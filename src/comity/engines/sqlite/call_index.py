@@ -310,8 +310,9 @@ def _opened(path: Path | None) -> sqlite3.Connection:
     """Return a connection to the index, made anew if it is of another version or cannot be read."""
     try:
         return _connected(path)
-    except (sqlite3.DatabaseError, TypeError):
-        if path is None:
+    except (sqlite3.DatabaseError, TypeError) as error:
+        is_locked = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY  # another process is making it
+        if path is None or is_locked:
             raise
         for end in ("", "-wal", "-shm"):
             path.with_name(path.name + end).unlink(missing_ok=True)
@@ -325,13 +326,14 @@ def _connected(path: Path | None) -> sqlite3.Connection:
         connection.execute("PRAGMA busy_timeout = 10000")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")  # it can be made anew
-        connection.execute("BEGIN IMMEDIATE")
-        if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone() is None:
-            for statement in _TABLES.split(";"):
-                connection.execute(statement)
-            connection.execute("INSERT INTO meta VALUES (1, ?, 0, '', 1)", (VERSION,))
+        if not _has_tables(connection):  # else opening would wait for the thread that takes rows in
+            connection.execute("BEGIN IMMEDIATE")
+            if not _has_tables(connection):
+                for statement in _TABLES.split(";"):
+                    connection.execute(statement)
+                connection.execute("INSERT INTO meta VALUES (1, ?, 0, '', 1)", (VERSION,))
+            connection.execute("COMMIT")
         (version,) = connection.execute("SELECT version FROM meta").fetchone()
-        connection.execute("COMMIT")
         if version != VERSION:
             raise sqlite3.DatabaseError("the index is of another version")  # noqa: TRY301  handled as a damaged index
     except BaseException:
@@ -340,6 +342,10 @@ def _connected(path: Path | None) -> sqlite3.Connection:
     if path is not None:
         path.chmod(0o600)
     return connection
+
+
+def _has_tables(connection: sqlite3.Connection) -> bool:
+    return connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone() is not None
 
 
 def _entry(row: Row, status: str, is_refusal: int = 0) -> list[Any]:
