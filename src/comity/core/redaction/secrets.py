@@ -178,7 +178,10 @@ def _accept_authorization(value: str) -> int:
 
 
 def _is_reference(plain: str) -> bool:
-    if re.fullmatch(r"(?:self|[a-z_]+)(?:\.[a-z_]+)+|pass_?word|passwd|secret|value|input", plain):
+    """Return whether a value says where the secret is kept: in a variable, in a file."""
+    if re.match(r"[.~]{0,2}/[\w.-]+(?:/|\Z)|[a-z]:\\", plain) or re.fullmatch(
+        r"(?:self|[a-z_]+)(?:\.[a-z_]+)+|pass_?word|passwd|secret|value|input", plain
+    ):
         return True
     return plain.startswith(
         ("$", "${", "{{", "<", "****", "os.", "env.", "process.env", "%(", "[[", "getenv", "secrets.", "vault:", "config.")

@@ -91,10 +91,36 @@ _FOREIGN_NOUNS = frozenset(
         "plano catálogo boleto pezzo lotto matricola preventivo contratto pratica disegno catalogo peça encomenda fatura "
         "processo onderdeel bestelling factuur tekening część partia umowa sprawa rysunek zlecenie díl zakázka smlouva "
         "beställning ritning ärende заказ договор деталь партия артикул чертёж чертеж дело накладная счёт-фактура модель "
-        "订单 訂單 型号 型號 零件 批次 编号 貨號 货号 合同 注文 注文番号 品番 製品 주문 품번 모델 ",
+        "заказа договора партии накладной счета-фактуры посылка отправление comandă comanda factură produs articol"
+        " aviz sipariş ürün "
+        "parça irsaliye sözleşme takip rendelés rendelésszám számla szerződés cikk cikkszám szállítólevél objednávky"
+        " objednávce "
+        "smlouvy zásilka zásielka zákazka zmluva zamówienia faktury umowy produktu przesyłka narudžba narudžbenica"
+        " ugovor pošiljka "
+        "naročilo ordre bestilling bestillingsnr vare varenr ordrenr tilaus tilausnumero lasku tuote erä sopimus"
+        " lähetys tellimus "
+        "arve pasūtījums līgums užsakymas sutartis παραγγελία τιμολόγιο σύμβαση προϊόν δέμα замовлення договір"
+        " накладна поръчка "
+        "pesanan faktur kontrak produk zending pakbon lieferung spedizione bolla expédition livraison envío envio ",
     )
 )
-_FOREIGN_LINKS = frozenset({"id", "no", "nr", "num", "number", "ref", "is", "was", "of"})  # "order number", "total is"
+# Words that stand between a noun and its number: "order number", "total is".
+_FOREIGN_LINKS = frozenset(
+    re.findall(
+        r"\S+",
+        "id no nr num number ref is was of nummer numero número numéro numărul numarası numer numru číslo szám номер номери"
+        " αριθμός nomor",
+    )
+)
+# The same nouns in scripts without spaces between words, or with vowel signs in them, at the end of a text.
+_FOREIGN_ABROAD = re.compile(
+    r"(?:订单|訂單|型号|型號|零件|批次|编号|編號|貨號|货号|合同|发票|發票|运单|單號|单号|产品|商品|序列|注文|品番|製品|伝票|請求書?|見積|納品|契約|管理|受付|型番"
+    r"|製造|주문|품번|모델|송장|운송장|계약|제품|부품|청구서?|견적|시리얼)(?:番号|號碼|号码|编号|編號|号|號|번호)?\Z"
+    r"|(?:คำสั่งซื้อ|ใบแจ้งหนี้|ใบสั่งซื้อ|สินค้า|พัสดุ|สัญญา|รุ่น|ऑर्डर|चालान|इनवॉइस|उत्पाद|मॉडल|बिल|अनुबंध)(?: ?(?:संख्या|नंबर|เลขที่))?\Z"
+    r"|(?:ال)?(?:طلب|طلبية|فاتورة|شحنة|عقد|منتج|موديل|قطعة)(?: رقم)?\Z|(?:הזמנה|חשבונית|משלוח|חוזה|מוצר|דגם|פריט)\Z"
+    r"|(?:đơn hàng|hóa đơn|vận đơn|sản phẩm|hợp đồng)(?: số)?\Z",
+    re.IGNORECASE,
+)
 _LABEL_JOINTS = " \t\n.:#=_\"'(/[-"
 _LABEL_JOINTS_MAX = 4
 
@@ -290,6 +316,8 @@ def foreign_label_start(before: str) -> int:
     text = before.rstrip(_LABEL_JOINTS)
     if len(before) - len(text) > _LABEL_JOINTS_MAX:
         return -1
+    if not text.isascii() and (abroad := _FOREIGN_ABROAD.search(text)):
+        return abroad.start()
     start, word = _last_word(text)
     if word in _FOREIGN_LINKS and text[start - 1 : start] in {" ", "_", "-"}:
         earlier, noun = _last_word(text[: start - 1])
