@@ -83,10 +83,11 @@ _ROOT_AT: Final = ENTRY_FIELDS.index("root_id")
 _TIME_AT: Final = ENTRY_FIELDS.index("created_at")
 _COLUMNS: Final = f"audit.id, CAST(audit.body AS BLOB), {_PREVIOUS}, audit.hash"
 _READ_ROWS: Final = f"SELECT {_COLUMNS} FROM audit WHERE id > ? ORDER BY id"  # noqa: S608
-_READ_PART: Final = (
-    f"SELECT audit.id, CAST(audit.body AS TEXT) AS body, CAST({_PREVIOUS} AS TEXT) AS previous, "  # noqa: S608
-    "CAST(audit.hash AS TEXT) AS hash FROM audit WHERE id > ? ORDER BY id LIMIT ?"
+_TEXTS: Final = (
+    f"audit.id, CAST(audit.body AS TEXT) AS body, CAST({_PREVIOUS} AS TEXT) AS previous, CAST(audit.hash AS TEXT) AS hash"
 )
+_READ_PART: Final = f"SELECT {_TEXTS} FROM audit WHERE id > ? ORDER BY id LIMIT ?"  # noqa: S608
+_READ_ROOTS: Final = f"SELECT {_TEXTS} FROM audit WHERE id > ? AND id <= ? AND {_SAID['parent_id']} IS NULL ORDER BY id"  # noqa: S608
 # Within a tree's part of the audit most rows of others are passed over by their bytes, which is cheaper than parsing them.
 _READ_TREE: Final = (
     f"SELECT {_COLUMNS} FROM ({_PARTS}) AS t CROSS JOIN audit ON audit.id BETWEEN t.first_id AND t.last_id "  # noqa: S608
@@ -146,11 +147,9 @@ def read_rows(
     kind: str | None = None,
 ) -> list[Row]:
     """Return audit rows in order; of a tree only those of one call, or of one kind, if it is given."""
-    found: Iterable[Stored]
     if root_id is None and limit is not None:
-        part = bulk.read(connection, "id, body, previous, hash", _READ_PART, (after_id, limit))
-        found = ((row_id, bulk.as_bytes(body), previous, sealed) for row_id, body, previous, sealed in part)
-    elif root_id is None:
+        return _read_part(connection, _READ_PART, after_id, limit)
+    if root_id is None:
         found = connection.execute(_READ_ROWS, (after_id,))
     else:
         most = -1 if limit is None else limit
@@ -161,6 +160,16 @@ def read_rows(
         begin = b"" if kind is None else b"[%b," % _encode(kind)
         found = connection.execute(_READ_TREE, (root_id, after_id, len(begin), begin, mark, root_id, most))
     return [row(one) for one in found]
+
+
+def read_root_rows(connection: sqlite3.Connection, after_id: int, until_id: int) -> list[Row]:
+    """Return the audit rows of roots alone, after an id and up to another, in order."""
+    return _read_part(connection, _READ_ROOTS, after_id, until_id)
+
+
+def _read_part(connection: sqlite3.Connection, query: str, *values: int) -> list[Row]:
+    part = bulk.read(connection, "id, body, previous, hash", query, values)
+    return [row((row_id, bulk.as_bytes(body), previous, sealed)) for row_id, body, previous, sealed in part]
 
 
 def root_of(connection: sqlite3.Connection, request_id: str) -> str | None:

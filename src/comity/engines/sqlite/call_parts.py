@@ -33,6 +33,10 @@ class Audit(Protocol):
         """Return audit rows after an id, in order."""
         ...
 
+    def root_rows(self, after_id: int, until_id: int) -> list[Row]:
+        """Return the audit rows of roots alone, after an id and up to another, in order."""
+        ...
+
     def rows(self, *, root_id: str) -> list[Row]:
         """Return the audit rows of one call tree, in order."""
         ...
@@ -59,7 +63,9 @@ class AuditParts:
         found: list[CallRow] = []
         for _ in range(PARTS_MAX):
             low = max(high - PART_ROWS, self._first_id - 1)
-            with _folded(self._audit.rows_after(low, high - low)) as part:
+            # A tree may have thousands of rows: where roots are listed, theirs alone are parsed.
+            rows = self._audit.root_rows(low, high) if wanted.roots_only else self._audit.rows_after(low, high - low)
+            with _folded(rows) as part:
                 page = part.calls(wanted, None, limit - len(found))
             found += page.items
             high = low if page.next is None else read_cursor(page.next, int)[0] - 1

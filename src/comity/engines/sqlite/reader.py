@@ -24,7 +24,7 @@ from comity.engines.cipher import TRIED_MAX
 from comity.engines.sqlite import audit_rows
 from comity.engines.sqlite import handoff_rows as handoff_tables
 from comity.engines.sqlite import liveness as presence
-from comity.engines.sqlite.audit_rows import read_rows
+from comity.engines.sqlite.audit_rows import read_root_rows, read_rows
 from comity.engines.sqlite.call_index import CallIndex
 from comity.engines.sqlite.call_parts import AuditParts
 from comity.engines.sqlite.connecting import connect_anywhere
@@ -340,6 +340,11 @@ class StoreReader:
         """Return audit rows after an id, in order."""
         with self._reading():
             return read_rows(self._connection, after_id=after_id, limit=limit)
+
+    def root_rows(self, after_id: int, until_id: int) -> list[Row]:
+        """Return the audit rows of roots alone, after an id and up to another, in order."""
+        with self._reading():
+            return read_root_rows(self._connection, after_id, until_id)
 
     def audit_page(self, wanted: AuditFilter, cursor: str | None = None, limit: int = 100) -> Page[Row]:
         """Return audit rows that a filter lets pass, newest first; of rare ones a page may hold less than it could."""
