@@ -54,7 +54,7 @@ from comity.runtime.call.run import Batches, Execution
 from comity.runtime.call.screening import screen
 from comity.runtime.call.settle import Settlement
 from comity.runtime.call.slices import LONG_BYTES
-from comity.runtime.call.snapshot import admits, snapshot
+from comity.runtime.call.snapshot import admits_below, snapshot
 from comity.runtime.call.stopping import Stopping, described
 from comity.runtime.call.tasks import after_a_turn, all_ended
 from comity.runtime.call.tools import Paused, Toolbox
@@ -406,7 +406,11 @@ class CallPath(Replies):
             findings = self.guidance.findings(capability.touching, unpack(arrival.body))
         is_sound = not arrival.problems and not checked.problems and not findings and wait_ms is None and not way.loop
         is_own = live is None or (live.session.user_id == request.user_id and now_ms - live.used_at < EXPIRED_MS)
-        if not (is_sound and is_own and admits(self.registry, arrival, parent, place, account, way, now_ms)):
+        if not (is_sound and is_own) or not (
+            admission.admits_user(request, agent, capability, place, now_ms)
+            if parent is None
+            else admits_below(self.registry, arrival, parent, place, account, way, now_ms)
+        ):
             world = snapshot(
                 self.registry, arrival, parent, live, checked, seat, place, account, wait_ms, findings, now_ms, way
             )

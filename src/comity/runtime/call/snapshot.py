@@ -18,13 +18,11 @@ from comity.runtime.call.way import LOCAL, Way
 from comity.runtime.session.live import Live
 
 
-def admits(
-    registry: Registry, arrival: Arrival, parent: Call | None, place: int, account: Account, way: Way, now_ms: int
+def admits_below(
+    registry: Registry, arrival: Arrival, parent: Call, place: int, account: Account, way: Way, now_ms: int
 ) -> bool:
-    """Return whether no rule can refuse a call without faults in a session of its user, which is quicker than asking each."""
+    """Return whether no rule can refuse an agent's call without faults, which is quicker than asking each."""
     request, agent, capability = arrival.request, arrival.agent, arrival.capability
-    if parent is None:
-        return admission.admits_user(request, agent, capability, place, now_ms)
     if place or way.is_served or arrival.depth_max is not None:
         return False
     may_call = parent.agent.can_call is None or (agent is not None and registry.permits(parent.agent, agent))
