@@ -7,6 +7,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from msgspec import Raw
 from msgspec.structs import replace
 
 from comity.core.envelope.envelope import Reply, Status
@@ -299,6 +300,17 @@ class JournalContract:
             assert ended is not None
             assert ended.reply == Reply(status=Status.SUCCESS, data={"npv": 1.5}, confidence=1.0, request_id="a")
             assert (ended.request, ended.settled_at) == (None, 3_000)
+
+        run(journal, scenario)
+
+    def test_data_of_a_reply_is_read_as_values_also_where_it_may_come_as_json(self, journal: Journal) -> None:
+        async def scenario(journal: Journal) -> None:
+            data = Raw(b'{"npv":42.0}') if getattr(journal, "keeps_json", False) else {"npv": 42.0}
+            await written(journal, accepted("a"), settled("a", data))
+            found = journal.call("a")
+            assert found is not None
+            assert found.reply is not None
+            assert found.reply.data == {"npv": 42.0}
 
         run(journal, scenario)
 
