@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 from comity.core.redaction.checksums import is_luhn, is_nhs_number
 from comity.core.redaction.detector import Category, Need, PatternDetector
@@ -55,17 +56,17 @@ _THREE_THREES = f"{HINT_BEFORE_DIGIT}[0-9]{{3}}(?:{DASH}|{SPACE})?[0-9]{{3}}(?:{
 _YEAR = "(?:19|20)[0-9]{2}"
 _DAY = "(?:0?[1-9]|[12][0-9]|3[01])"
 _ROMAN = "(?:X|XI{1,2}|IX|IV|VI{0,3}|I{1,3})"
+_WORD = r"[^\s0-9.,/_'’-]{3,12}"  # of a month, which `_accept_date` looks up: a long alternation is slow to fail
 _DATE = (
     rf"{_YEAR}[-/.](?:0?[1-9]|1[0-2])[-/.]{_DAY}"
     rf"|{_YEAR}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])"
     rf"|{_DAY}[-/. ]{_DAY}[-/. ](?:{_YEAR}|[0-9]{{2}})"
     rf"|{_DAY}[-/. ]{_ROMAN}[-/. ]{_YEAR}"
-    rf"|{_DAY}(?:st|nd|rd|th|er)?(?: of)?[.]?[ -]{MONTH}[.,]?[ -](?:{_YEAR}|['’]?[0-9]{{2}})"
-    rf"|{MONTH}[.]? {_DAY}(?:st|nd|rd|th)?,? {_YEAR}"
+    rf"|{_DAY}(?:st|nd|rd|th|er)?[.]?(?: of| de)?[ -]{_WORD}[.]?(?: de)?,?[ -](?:{_YEAR}|['’]?[0-9]{{2}})"
+    rf"|{_WORD}[.]? {_DAY}(?:st|nd|rd|th)?,? {_YEAR}"
     rf"|{_DAY}\. (?:0?[1-9]|1[0-2])\. {_YEAR}|(?:明治|大正|昭和|平成|令和)[0-9]{{1,2}}年[0-9]{{1,2}}月[0-9]{{1,2}}日"
-    rf"|{_YEAR}\.? {MONTH} {_DAY}\.?|{_DAY} tháng (?:0?[1-9]|1[0-2]),? năm {_YEAR}"
+    rf"|{_YEAR}\.? {_WORD} {_DAY}\.?|{_DAY} tháng (?:0?[1-9]|1[0-2]),? năm {_YEAR}"
     rf"|{_YEAR}[ ]?[年년][ ]?[0-9]{{1,2}}[ ]?[月월][ ]?[0-9]{{1,2}}[ ]?[日일]"
-    rf"|{_DAY}[.]?(?: de)? {MONTH}(?: de)?,? {_YEAR}"
 )
 
 
@@ -94,6 +95,20 @@ def _accept_passport(value: str) -> int:
     if len(digits_of(value)) >= 4 or re.fullmatch(mixed, value):
         return len(value)
     return 0
+
+
+_WORDS = re.compile(_WORD)
+_MONTH = LatePattern(rf"{MONTH}|tháng|năm|viii", re.IGNORECASE)
+
+
+@cache
+def _is_month(word: str) -> bool:
+    return _MONTH.compiled.fullmatch(word) is not None
+
+
+def _accept_date(value: str) -> int:
+    """Count a date whose month, where it is a word, is one of a calendar."""
+    return len(value) if all(map(_is_month, _WORDS.findall(value))) else 0
 
 
 def _accept_licence(value: str) -> int:
@@ -299,6 +314,7 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
         type="DOB",
         category=Category.GOVERNMENT,
         priority=39,
+        accept=_accept_date,
         pattern=LatePattern(
             rf"(?:(?P<star>(?<![\w*])[*])|{BEFORE})(?P<value>{_DATE})"
             rf"(?(star)(?![0-9*_./-])|(?=[ ](?:geboren|gebürtig|urodzon[ay]|született|doğumlu|г\.[ ]?р)(?![a-z])"
@@ -313,6 +329,7 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
         type="DOB",
         category=Category.GOVERNMENT,
         priority=39,
+        accept=_accept_date,
         pattern=LatePattern(
             rf"{BEFORE}(?:{_DATE})(?![0-9_])(?![-./][0-9]|\.\.|[ ]?(?:to|until|bis|[–-])[ ]?[0-9])(?!(?!T[0-9])[A-Za-z])",
             re.IGNORECASE,

@@ -116,6 +116,8 @@ _NO_WORD = LatePattern(
     r"[0-9!@#$%^&*_+=]|\A[A-Za-z]{3,}(?:-[A-Za-z]{3,}){2,}\Z"
     r"|\A(?i:letmein|iloveyou|changeme|opensesame|qwert[yz]?(?:uiop)?|azerty(?:uiop)?|asdfgh(?:jkl)?|zxcvbnm?)\Z"
 )
+_PATH = re.compile(r"[.~]{0,2}/[\w.-]+(?:/|\Z)")
+_LABEL = LatePattern(SIGN_IN, re.IGNORECASE)
 _FIRST_PART = re.compile(r"[|,:;/(]")  # "password: required|min:12" is a rule of a form
 _SENTENCE = LatePattern("[\u2e80-\u9fff\uac00-\ud7af\uff00-\uffef]")  # scripts whose words have no spaces between
 
@@ -178,10 +180,12 @@ def _accept_authorization(value: str) -> int:
 
 
 def _is_reference(plain: str) -> bool:
-    """Return whether a value says where the secret is kept: in a variable, in a file."""
-    if re.match(r"[.~]{0,2}/[\w.-]+(?:/|\Z)|[a-z]:\\", plain) or re.fullmatch(
-        r"(?:self|[a-z_]+)(?:\.[a-z_]+)+|pass_?word|passwd|secret|value|input", plain
-    ):
+    """Return whether a value says where the secret is kept, in a variable or in a file, or is the word for one."""
+    if plain.isalpha() and _LABEL.compiled.fullmatch(plain):
+        return True
+    if plain[:1] in ".~/" and _PATH.match(plain):
+        return True
+    if re.fullmatch(r"(?:self|[a-z_]+)(?:\.[a-z_]+)+|pass_?word|passwd|secret|value|input", plain):
         return True
     return plain.startswith(
         ("$", "${", "{{", "<", "****", "os.", "env.", "process.env", "%(", "[[", "getenv", "secrets.", "vault:", "config.")

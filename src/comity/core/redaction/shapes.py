@@ -367,3 +367,12 @@ def in_hint(labels: str) -> str:
 def either_order(word: str, shape: str) -> str:
     """Return a hint for a shape that counts only when a word stands somewhere before it, or soon after it."""
     return f"(?:{word}){HINT_GAP}(?:{shape})|(?:{shape})[^0-9.,;]{{0,24}}(?:{word})"
+
+
+def by_letter(plain: list[str]) -> str:
+    """Return a pattern of words, in which the first letter decides which of them are tried."""
+    longest_first = sorted(set(plain), key=len, reverse=True)
+    return "|".join(
+        f"[{first}{first.upper()}](?i:{'|'.join(word[1:] for word in longest_first if word[0] == first)})"
+        for first in sorted({word[0] for word in plain})
+    )

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from comity.core.redaction.detector import Category, Need, PatternDetector
 from comity.core.redaction.labels import PHONE
-from comity.core.redaction.shapes import HINT_BEFORE_WORD, LONG_CHARS_MAX, LatePattern, words
+from comity.core.redaction.shapes import HINT_BEFORE_WORD, LONG_CHARS_MAX, LatePattern, by_letter, words
 
 # Words that stand for a digit even where no label says that a number follows.
 _DIGITS = {
@@ -33,15 +33,6 @@ _MORE = re.findall(
 _DOUBLE = "(?:[dD]ouble|[tT]riple)[ ]"
 
 
-def _by_letter(numbers: list[str]) -> str:
-    """Return a pattern of words, in which the first letter decides which of them are tried."""
-    longest_first = sorted(set(numbers), key=len, reverse=True)
-    return "|".join(
-        f"[{first}{first.upper()}](?i:{'|'.join(word[1:] for word in longest_first if word[0] == first)})"
-        for first in sorted({word[0] for word in numbers})
-    )
-
-
 def _first_of(numbers: list[str]) -> str:
     """Return a pattern of the first letters of words, each at the beginning of a word."""
     letters = {letter for word in numbers for letter in (word[0], word[0].upper())}
@@ -58,8 +49,8 @@ def _accept_digits(value: str) -> int:
 
 _PLAIN = list(_DIGITS)
 _ALL = [*_PLAIN, *_MORE]
-_DIGIT = f"(?:{_DOUBLE})?(?:{_by_letter(_PLAIN)})"
-_NUMBER = f"(?:{_DOUBLE})?(?:{_by_letter(_ALL)})"
+_DIGIT = f"(?:{_DOUBLE})?(?:{by_letter(_PLAIN)})"
+_NUMBER = f"(?:{_DOUBLE})?(?:{by_letter(_ALL)})"
 # A value follows its label, so a place behind another number is not tried: a long run of numbers is read once.
 _NOT_INSIDE = "".join(
     rf"(?<!(?<![^\W_])(?i:{'|'.join(sorted({word for word in _ALL if len(word) == size}))})[ ,.-])"

@@ -9,7 +9,7 @@ from typing import Final
 from comity.core.redaction.detector import Category, Need, PatternDetector
 from comity.core.redaction.joints import JOINT, SIGNED
 from comity.core.redaction.labels import SIGN_IN, USER_NAME
-from comity.core.redaction.shapes import AFTER, AT_WORD, LONG_CHARS_MAX, LatePattern, in_hint, words
+from comity.core.redaction.shapes import AFTER, AT_WORD, LONG_CHARS_MAX, LatePattern, by_letter, in_hint, words
 
 _KEY_BORDER = r"(?:(?<![^\W_])|(?<=[a-z])(?=(?-i:[A-Z][a-z])))"  # a word's, or a hump's inside of a key
 _NOT_A_USER = frozenset(
@@ -44,8 +44,9 @@ _IN_CODE = re.compile(
 _LABELS = in_hint(USER_NAME)
 _WEAK_LABELS = (
     "user|usr|benutzer|handle|utente|utilisateur|gebruiker|användare|bruker|bruger|użytkownik|uživatel|felhasználó|käyttäjä"
-    "|kullanıcı|usu[aá]rio|пользователь|користувач|账号|账户|用户|ユーザー|사용자"
+    "|kullanıcı|usuário|пользователь|користувач|账号|账户|用户|ユーザー|사용자"
 )
+_WEAK = by_letter(_WEAK_LABELS.split("|"))
 # A password that follows says that a plain word is a user's name: "user: mjones, password: …".
 _PASSWORD_NEXT = (
     rf"(?:[^A-Za-z0-9]{{1,12}}|</[a-z]{{1,16}}>\\?\s{{0,8}}<)(?:(?:and|und|et|y|e|i|en|och)[ ])?(?:pass|pw|{in_hint(SIGN_IN)})"
@@ -98,7 +99,7 @@ USER_NAMES: tuple[PatternDetector, ...] = (
         priority=80,
         pattern=LatePattern(
             rf"{_KEY_BORDER}(?:(?:{_LABELS}){SIGNED}|(?:user|usr|uid)(?:=|[\"']["
-            rf" ]?[:=][ ]?)[\"']?|(?:{_WEAK_LABELS})(?:(?:{SIGNED}|>)(?=@?{_USER}{_PASSWORD_NEXT}(?![a-z]))"
+            rf" ]?[:=][ ]?)[\"']?|(?:{_WEAK})(?![a-z])(?:(?:{SIGNED}|>)(?=@?{_USER}{_PASSWORD_NEXT}(?![a-z]))"
             rf"|[ ](?=@?{_USER}{_PASSWORD_NEXT}[ :=]{{1,3}}[^\\s]{{0,30}}[0-9!@#$%&*])))@?"
             rf"(?P<value>{_USER}){AFTER}(?![(\[@:/]|\.\w)",
             re.IGNORECASE,
@@ -116,7 +117,7 @@ USER_NAMES: tuple[PatternDetector, ...] = (
         priority=80,
         pattern=LatePattern(
             rf"{_KEY_BORDER}(?:(?:{_LABELS})(?:{JOINT}|[ ](?:(?:is|ist|est|es|è|é|to|jest|är|er|je)[ ])?)"
-            rf"|(?:{_WEAK_LABELS})(?:{SIGNED}|[ ](?:is[ ])?)"
+            rf"|(?:{_WEAK})(?:{SIGNED}|[ ](?:is[ ])?)"
             rf"|(?:{_NETWORKS})(?:[ ](?:handle|account|name|id|user))?(?:{SIGNED}|[ ])(?:live:)?(?=@?[a-z]))@?"
             rf"(?P<value>[A-Za-z][A-Za-z0-9._-]{{1,30}}[A-Za-z0-9](?:#[0-9]{{4}})?){AFTER}(?![(\[@:/]|\.\w)",
             re.IGNORECASE,
@@ -134,12 +135,14 @@ USER_NAMES: tuple[PatternDetector, ...] = (
         priority=80,
         pattern=LatePattern(
             rf"(?<![a-z])(?:(?:accepted|failed) [a-z/-]{{4,24}} for (?:invalid user )?|session (?:opened|closed)"
-            rf" for user |invalid user |(?<= )- (?=[^ ]{{3,32}} \[[0-9]{{2}}/[a-z]{{3}}/[0-9]{{4}}:))"
+            rf" for user |invalid user |(?<= )- (?=[^ ]{{3,32}} \[[0-9]{{2}}/[a-z]{{3}}/[0-9]{{4}}:)"
+            rf"|user (?=[^ ]{{3,32}} (?:connected|logged in|signed in|authenticated|disconnected) from ))"
             rf"(?P<value>{_USER}){AFTER}",
             re.IGNORECASE,
         ),
-        first="[aAfFsSiI-]",
-        hint=r"(?i:(?:accepted|failed) [a-z/\-]{4,24} for |for user |invalid user )| - [^ ]{3,32} \[[0-9]{2}/[A-Z]",
+        first="[aAfFsSiIuU-]",
+        hint=r"(?i:(?:accepted|failed) [a-z/\-]{4,24} for |for user |invalid user )| - [^ ]{3,32} \[[0-9]{2}/[A-Z]"
+        r"|(?i:user [^ ]{3,32} (?:connected|logged in|signed in|authenticated|disconnected) from )",
         accept=_accept_user_name,
     ),
     PatternDetector(
