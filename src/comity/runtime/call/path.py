@@ -99,9 +99,9 @@ class CallPath(Replies):
 
     # Slots: in an object of more than thirty attributes, Python looks for every method it calls in a table of attributes first.
     __slots__ = (
-        "_batches", "_context", "_execution", "_go_on", "_guardrails", "_latest", "_long_requests", "_reader", "_shared_at",
-        "_stopping", "_turnstile", "activations", "answers", "call_root", "guidance", "hand_off", "identity_key", "ids",
-        "inheritance", "is_closed", "limits", "observer", "prices", "registry", "slices", "steps", "threads", "toolbox",
+        "_context", "_execution", "_go_on", "_guardrails", "_latest", "_long_requests", "_reader", "_shared_at",
+        "_stopping", "_turnstile", "activations", "answers", "batches", "call_root", "guidance", "hand_off", "identity_key",
+        "ids", "inheritance", "is_closed", "limits", "observer", "prices", "registry", "slices", "steps", "threads", "toolbox",
         "watchdog", "workflows",
     )  # fmt: skip
 
@@ -140,7 +140,7 @@ class CallPath(Replies):
             self.settlement, env.slices, env.answers, self.reserve, self._accept, self.refuse, env.now_ms
         )
         self._turnstile = Turnstile(env.loop)
-        self._batches = Batches(env.loop, self._run)
+        self.batches = Batches(env.loop, self._run)
         self._latest: Identity | Request = Identity("", "", "")  # whose call came last; at first no user's
         self._shared_at = 0  # when a user called after another; 0 if that never was
 
@@ -508,7 +508,7 @@ class CallPath(Replies):
         call.seat.holders[call] = None
         if call.log is not None:
             call.log.add(events.Kind.STARTED, self.clock.now_ns() // 1_000_000, call.request, text=call.capability.doing)
-        self._batches.start(call)
+        self.batches.start(call)
 
     async def _run(self, call: Call) -> None:
         try:
@@ -548,7 +548,7 @@ class CallPath(Replies):
             self.settlement.cancel(call, "the node is closing")
         running = {call.task: described(call) for call in calls if call.task is not None}
         others = [*self.settlement.breakers.close(), *self.activations.stop()]
-        await all_ended(running | {task: task.get_name() for task in (*others, *self._batches.coming)})
+        await all_ended(running | {task: task.get_name() for task in (*others, *self.batches.coming)})
         self._stopping.close()
         self.activations.close()
         self.settlement.deadlines.close()

@@ -13,12 +13,13 @@ from types import coroutine
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from comity.core.agent.agent import Implementation
 from comity.core.agent.disclosure import spoken, spoken_of_code
 from comity.core.agent.running import LOOP, THREAD
 from comity.core.call.limits import REPLY_BYTES_MAX, WARNINGS_MAX
+from comity.core.call.machine import RUNNING
 from comity.core.document.foreign_errors import error_of, told
 from comity.core.document.payload import PayloadError, Problem, check_repeats, pack, unpack
 from comity.core.document.slices import Sliced, in_one_go, whole
@@ -94,7 +95,7 @@ class Batches:
     variables of its own, copied from the code that started it; a task that was cancelled starts no further call. See ADR 149.
     """
 
-    __slots__ = ("_latest", "_loop", "_run", "_task", "coming")
+    __slots__ = ("_handed", "_holds", "_latest", "_loop", "_run", "_task", "coming")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, run: Callable[[Call], Code]) -> None:
         self._loop = loop
@@ -102,13 +103,33 @@ class Batches:
         self._latest: Batch = deque()  # takes calls until its task begins
         self._task: asyncio.Task[None] | None = None  # of that batch
         self.coming: dict[asyncio.Task[None], None] = {}  # tasks that have not begun
+        self._holds = False  # the next call that starts is to be handed over
+        self._handed: Handed | None = None
 
     def start(self, call: Call) -> None:
-        """Run the code of a call in the next turn of the loop."""
+        """Run the code of a call in the next turn of the loop, or hand it over to the code that starts it."""
+        if self._holds:
+            self._holds, self._handed = False, Handed(call, copy_context())
+            return
+        self._add(call, copy_context())
+
+    def _add(self, call: Call, context: Context) -> None:
         batch = self._latest
-        batch.append((call, copy_context()))
+        batch.append((call, context))
         if self._task is None or self._task.done():  # done without having begun: the program cancelled it
             self._task = self._begin(batch)
+
+    def hold(self) -> None:
+        """Hand the next call that starts over to the code that starts it; `handed` ends this."""
+        self._holds = True
+
+    def handed(self, call: object) -> Handed | None:
+        """Return a call if it started since `hold`: awaiting it runs its code in this task. Other calls start as usual."""
+        handed, self._handed, self._holds = self._handed, None, False
+        if handed is None or handed.call is call:
+            return handed
+        self._add(handed.call, handed.context)
+        return None
 
     def _begin(self, batch: Batch) -> asyncio.Task[None]:
         task = self._loop.create_task(self._work(batch))
@@ -136,22 +157,72 @@ class Batches:
         finally:  # also where the program is to end
             if batch:
                 self._begin(batch)
-        await _go_on(code, context, waits_for)
+        await self._go_on(call, code, context, waits_for)
+
+    @coroutine
+    def _go_on(self, call: Call, code: Code, context: Context, waits_for: Any) -> Generator[Any, Any, None]:
+        """Run suspended code to its end, each step in its own context, and before it the code of a call that it hands over."""
+        try:
+            while True:
+                if type(waits_for) is Handed:
+                    handed = waits_for
+                    suspended = self._run_handed(call, code, context, handed)
+                    if suspended is not None:  # it keeps the task; the code that made it waits in a new one
+                        self._move(call, code, context)
+                        call, code, context, waits_for = handed.call, *suspended
+                        continue
+                    # Ended or put aside by the call that it made, or the task was cancelled by the code that ran in it last.
+                    if call.state is not RUNNING or cast("asyncio.Task[None]", call.task).cancelling():
+                        self._move(call, code, context)
+                        return
+                    waits_for = context.run(code.send, None)
+                    continue
+                try:
+                    yield waits_for
+                except BaseException as raised:  # noqa: BLE001  for the code to handle
+                    waits_for = context.run(code.throw, raised)
+                else:
+                    waits_for = context.run(code.send, None)
+        except StopIteration:
+            return
+
+    def _run_handed(self, by: Call, by_code: Code, by_context: Context, handed: Handed) -> tuple[Code, Context, Any] | None:
+        """Run the code of a call that was handed over; return it with what it waits for if it suspends."""
+        call, task = handed.call, cast("asyncio.Task[None]", asyncio.current_task())
+        by.task, call.task = None, task  # what the call ends above itself is told when the call gives the task back
+        task.set_name(call.request.request_id)
+        code = self._run(call)
+        try:
+            waits_for = handed.context.run(code.send, None)
+        except StopIteration:
+            by.task = task
+            task.set_name(by.request.request_id)
+            return None
+        except BaseException:  # the program is to end
+            self._move(by, by_code, by_context)
+            raise
+        return code, handed.context, waits_for
+
+    def _move(self, call: Call, code: Code, context: Context) -> None:
+        """Go on with suspended code in a new task."""
+        moved = self._moved(call, code, context)
+        moved.send(None)  # to where a cancellation reaches the code, also before the task has begun
+        call.task = self._loop.create_task(moved, name=call.request.request_id)
+        if call.state is not RUNNING:
+            call.task.cancel()
+
+    async def _moved(self, call: Call, code: Code, context: Context) -> None:
+        await self._go_on(call, code, context, None)
 
 
-@coroutine
-def _go_on(code: Code, context: Context, waits_for: Any) -> Generator[Any, Any, None]:
-    """Run suspended code to its end, each step in its own context."""
-    try:
-        while True:
-            try:
-                yield waits_for
-            except BaseException as raised:  # noqa: BLE001  for the code to handle
-                waits_for = context.run(code.throw, raised)
-            else:
-                waits_for = context.run(code.send, None)
-    except StopIteration:
-        return
+class Handed(Struct, frozen=True, eq=False):
+    """A call that has its place, for the code that made it to run in its own task."""
+
+    call: Call
+    context: Context
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        yield self
 
 
 class Execution:

@@ -35,6 +35,8 @@ from comity.runtime.workflow.store import OUTLINE_BYTES, Pages, Question, RunRec
 LINGER_MS: Final = 60_000  # a run that goes on sooner than this stays in memory while it waits
 READS_MAX: Final = 20  # how often a store that cannot be read is asked for the outcome of a step, and how long after each time
 READ_PAUSE_S: Final = 0.5
+ALONG_MAX: Final = 16  # steps whose code a run runs in its own task, one after the other, before others get a turn of the loop
+ALONG_MS: Final = 1
 _NOTHING: Final[dict[str, Any]] = {}
 _ENDS: Final = {one.value: one for one in Status}
 
@@ -44,6 +46,7 @@ class Run:
 
     __slots__ = (
         "_acks",
+        "_along",
         "_answered",
         "_flows",
         "_inbox",
@@ -51,6 +54,7 @@ class Run:
         "_leave_memory",
         "_pages",
         "_queued",
+        "_since_ms",
         "_steps",
         "_waiter",
         "call",
@@ -75,6 +79,7 @@ class Run:
         self._steps: dict[int, asyncio.Future[None]] = {}  # tasks, and waiters of calls
         self._queued: deque[Callable[[], None]] = deque()  # start calls beyond what one call may have under way
         self._answered: dict[int, str] = {}  # by step: the id of the call whose reply it is, until its event is written
+        self._along = self._since_ms = 0  # steps run in its own task since others had a turn, and when that was
         self._inline: int | None = None  # the step that the run itself waits for
 
     # --- the loop ---
@@ -87,24 +92,14 @@ class Run:
             self._flows.postpone(self.call.request, self.call.leftovers or {}, self.record, error)
             self.leave()
             return Reply.needs_input("the run waits")
+        self._since_ms = planner.now_ms
         while True:
             alone = self._carry_out(planner, commands)
             if planner.finish is not None:
                 return self._ended(planner.finish)
             if alone is not None:
                 self._inline = alone.step
-                opened = self._call(planner, alone)
-                if isinstance(opened, Call):  # waited for as `reply_of` does, without a coroutine more for each step
-                    waiter: asyncio.Future[None] = self._flows.loop.create_future()
-                    self._flows.path.wait_with(opened, waiter)
-                    try:
-                        await waiter
-                    except asyncio.CancelledError:
-                        self._flows.path.stop_waiting(opened, waiter)
-                        raise
-                    reply = self.call.given(opened.delivered)
-                else:
-                    reply = await opened
+                reply = await self._call_alone(planner, alone)
                 settled = self._settled(alone.step, reply)
                 self._inline = None
                 if not self._inbox:
@@ -117,6 +112,27 @@ class Run:
                 self._waiter = self._flows.loop.create_future()
                 await self._waiter
             commands = self._take(planner, self._inbox.popleft())
+
+    async def _call_alone(self, planner: Planner, command: history.Call) -> Reply:
+        """Make a call and wait for its reply: its code is run in the task of the run, unless others have to have a turn."""
+        path = self._flows.path
+        self._along += 1
+        if planner.now_ms > self._since_ms + ALONG_MS or self._along > ALONG_MAX:
+            self._along, self._since_ms = 0, planner.now_ms
+        else:
+            path.batches.hold()
+        opened: Call | Coroutine[Any, Any, Reply] | None = None
+        try:
+            opened = self._call(planner, command)
+        finally:
+            handed = path.batches.handed(opened)
+        if not isinstance(opened, Call):
+            return await opened
+        if handed is not None:
+            await handed
+        if not opened.is_delivered:
+            await path.reply_of(opened)
+        return self.call.given(opened.delivered)
 
     def _begin(self, given: Any) -> tuple[Planner, list[Command]]:
         """Return the planner and what is to be done next: from the history, or from the start."""
