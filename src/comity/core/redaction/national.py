@@ -31,7 +31,7 @@ _PERSONAL: Final = {
     "es.dni": r"dni|d\.n\.i|documento(?: de identidad)?",
     "es.nie": r"nie|n\.i\.e",
     "fi.hetu": r"hetu|henkil[oö]tunnus",
-    "fr.nir": r"nir|n[°o] (?:s[eé]cu|ss)|s[eé]curit[eé] sociale|num[eé]ro (?:de )?(?:s[eé]cu(?:rit[eé] sociale)?|ss)|insee",
+    "fr.nir": r"nir|s[eé]cu|n[°o] ss|s[eé]curit[eé] sociale|num[eé]ro (?:de )?(?:s[eé]cu(?:rit[eé] sociale)?|ss)|insee",
     "gr.amka": r"amka|αμκα",
     "hr.oib": r"oib",
     "id.nik": r"nik|ktp",
