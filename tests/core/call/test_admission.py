@@ -252,6 +252,8 @@ def test_an_agents_call_is_admitted_at_once_only_when_no_rule_refuses_it(status,
     assert not admission.admits_below(call(), above, None, its, 0, (1, None), NOW_MS)
     assert not admission.admits_below(call(), above, agent, None, 0, (1, None), NOW_MS)
     assert not admission.admits_below(call(objective="plan"), above, agent, its, 0, (1, None), NOW_MS)  # which rules look up
+    agent.pending_max = -1  # as the simulator makes an agent busy
+    assert not admission.admits_below(call(**usual), above, agent, its, 0, (1, None), NOW_MS)
 
 
 def test_a_snapshot_and_a_refusal_cannot_be_changed():

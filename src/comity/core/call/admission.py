@@ -269,6 +269,7 @@ def admits_below(
         and agent.status is ACTIVE
         and capability is not None
         and capability.active
+        and agent.pending_max >= 0
         and call.session_id == caller.session_id
         and call.user_id == caller.user_id
         and call.tenant_id == caller.tenant_id
