@@ -8,6 +8,7 @@ import pytest
 
 from comity.engines.memory.journal import MemoryJournal
 from comity.server.reading import ASKED_S, BUSY_ROWS_PER_S, MISSING_ROWS_MAX, is_due
+from comity.testing.contracts.records import accepted, settled
 
 
 @pytest.mark.parametrize(
