@@ -8,9 +8,12 @@ import shutil
 import sqlite3
 from pathlib import Path
 
+import pytest
+
 from comity.engines.sqlite import journal as journal_module
 from comity.engines.sqlite.checkpoints import Checkpoints
 from comity.engines.sqlite.journal import GATHER_S, SqliteJournal
+from comity.testing.contracts.records import settled
 
 
 def test_a_copy_that_was_asked_for_brings_what_was_committed_into_the_main_file(tmp_path):
@@ -71,3 +74,14 @@ def test_commits_keep_half_of_what_the_last_one_took_between_them_and_no_more_th
         journal._handed_at, journal._reported_at = 100.0 - took_s, 100.0
         journal._arm_gathering()
     assert [round(delay_s, 6) for delay_s in loop.delays] == [0.0, 0.001, GATHER_S]
+
+
+@pytest.mark.parametrize(("callers", "is_handed_over"), [(1, True), (2, False)])
+def test_what_comes_after_a_commit_for_several_callers_waits_for_the_others(tmp_path, callers, is_handed_over):
+    """They come again together: a commit for the first of them, and one for all others, would be two."""
+    journal = SqliteJournal(tmp_path / "s.db", "n")
+    journal._loop = loop = StillLoop()  # type: ignore[assignment]
+    journal._served, journal._handed_at, journal._reported_at = callers, 99.998, 100.0
+    journal.append([settled("r")], lambda error: None)
+    assert journal._is_writing is is_handed_over
+    assert len(loop.delays) == (not is_handed_over)

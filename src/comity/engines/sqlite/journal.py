@@ -108,6 +108,7 @@ class SqliteJournal:
         self._is_writing = False  # the writer has a batch and will report
         self._is_written_for = False  # and a caller waits for it
         self._handed_at = 0.0
+        self._served = 0  # callers that wait for the batch handed over last
         self._reported_at = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._pruner: Pruner | None = None  # used only by `prune`
@@ -223,13 +224,18 @@ class SqliteJournal:
         if not self._thens:
             if self._timer is None:
                 self._arm(FLUSH_S)
-        elif not self._open:
-            if not records or type(records[0]) is not Step:
-                self._hand_over()
-            elif self._timer is None or self._timer.when() > self._loop.time():
+        elif records and type(records[0]) is Step and not self._open:
+            if self._timer is None or self._timer.when() > self._loop.time():
                 self._arm(0)  # steps come in swarms: those of one turn of the loop share a commit
+        elif not self._gathers:
+            self._hand_over()
         elif then is not None and len(self._thens) == 1:
             self._arm_gathering()
+
+    @property
+    def _gathers(self) -> bool:
+        """Whether more is likely to come at once: calls are open, or several callers waited for the last commit."""
+        return self._open > 0 or self._served > 1
 
     def _arm_gathering(self) -> None:
         """Wait a little for calls that may settle any moment: a commit costs as much as dozens of calls.
@@ -262,6 +268,7 @@ class SqliteJournal:
                 for saved in shares.documents_of(self._groups):
                     tables.keep_newest(self._gathered, saved)
         self._is_written_for = bool(thens)
+        self._served = len(thens)
         self._is_writing = True
         self._batches.put((groups, thens))
 
@@ -292,7 +299,7 @@ class SqliteJournal:
 
     def _go_on(self) -> None:
         if self._thens and not self._is_writing:
-            self._arm_gathering() if self._open else self._hand_over()
+            self._arm_gathering() if self._gathers else self._hand_over()
 
     # --- writing, in the writer's thread ---
 
