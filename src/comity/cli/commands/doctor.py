@@ -34,7 +34,8 @@ _PACKAGES: Final = ("msgspec", "pydantic", "pydantic-core", "jsonschema-rs", "Py
 _NAMED_MAX: Final = 5
 GUIDANCE_FOLDER: Final = ".comity"  # as `engines.files.guidance` has it, which takes long to load
 # How many of the newest audit rows are checked; `comity audit verify` checks them all.
-CHECKED_ROWS: Final = 10_000
+CHECKED_ROWS: Final = 2_000
+COUNTED_SPANS: Final = 100_000  # at most
 _FULL: Final = 2  # what `PRAGMA synchronous` says for FULL
 
 
@@ -239,12 +240,13 @@ def _spans(store: str) -> Iterator[Check]:
         path = spans_beside(store)
     if path is not None and path.is_file():
         try:
-            kept, waiting, losses = overview(path)
+            kept, waiting, losses = overview(path, COUNTED_SPANS)
         except sqlite3.Error as error:
             yield Check("spans", "failed", f"{path} cannot be read: {error}", Exit.DAMAGED)
         else:
             later = f" ({waiting:,} not indexed yet)" if waiting else ""
-            yield Check("spans", "ok", f"{path}: {kept + waiting:,} spans{later}")
+            more = " or more" if kept == COUNTED_SPANS else ""
+            yield Check("spans", "ok", f"{path}: {kept + waiting:,}{more} spans{later}")
             for why, lost, last_at in losses:
                 yield Check("spans", "warning", f"{lost:,} were lost, last at {when(last_at)}: {why}")
     try:

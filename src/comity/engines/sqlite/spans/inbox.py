@@ -127,10 +127,13 @@ def _readable(raws: Sequence[Any], read: Callable[[Any], _One]) -> Iterator[_One
             yield read(raw)
 
 
-def overview(path: Path) -> tuple[int, int, list[tuple[str, int, int]]]:
-    """Return how many spans a file holds, how many wait in its inbox, and its losses, without changing it."""
+def overview(path: Path, most: int = -1) -> tuple[int, int, list[tuple[str, int, int]]]:
+    """Return how many spans a file holds, how many wait in its inbox, and its losses, without changing it.
+
+    At most `most` spans are counted, if it is given: counting a million takes 40 ms.
+    """
     with contextlib.closing(connect_anywhere(path, span_rows.connect)) as connection:
-        kept = connection.execute("SELECT count(*) FROM span_spans").fetchone()[0]
+        kept = connection.execute("SELECT count(*) FROM (SELECT 1 FROM span_spans LIMIT ?)", (most,)).fetchone()[0]
         waiting = count(connection)
         losses = connection.execute(LOSSES).fetchall()
     aside, last_at = span_losses.read(path)
