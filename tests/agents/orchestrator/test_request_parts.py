@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from death import die
 from office import FLOWS, Office
 
 from comity import Agent, Context, Node, Reply, Status
+from comity.agents.orchestrator.parts import PartsRun
+from comity.agents.orchestrator.settings import Settings
 
 TWO = "Forecast our costs and then draft a memo about it"
 
@@ -69,6 +72,22 @@ async def test_the_answer_to_a_specialist_reaches_it_in_the_run() -> None:
     assert "to which list?" in first.message
     assert heard == ["", "customers"]
     assert second.data["result"]["sent"] == "customers"
+
+
+async def test_a_run_that_waits_already_is_followed_to_its_last_event() -> None:
+    office = Office()
+
+    @office.writer.capability("DOC_SEND", description="Send the newsletter", utterances=("send the newsletter",))
+    async def send(ctx: Context) -> Reply[Any]:
+        return Reply.needs_input("To which list?")
+
+    async with Node(agents=office.agents) as node:
+        await ask(node, "Forecast our costs and then send the newsletter")
+        (record,) = node.workflows.list()
+        run = PartsRun(Settings(), SimpleNamespace(_path=node._path))
+        await run._follow(node.workflows.handle(record.run_id), lambda event: None)
+    assert [one.text for one in run.questions] == ["To which list?"]
+    assert list(run.views) == ["part_1", "part_2"]
 
 
 async def test_a_cancelled_request_stops_the_specialists_of_its_run() -> None:

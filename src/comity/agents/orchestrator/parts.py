@@ -158,7 +158,8 @@ class PartsRun:
                     on_event(event)
                     self._note(event)
                     record = handle.record
-                    if record.questions and record.status == "waiting":
+                    # The run may be ahead of its events: what its parts gave is known once the last event was read.
+                    if record.questions and record.status == "waiting" and event.number + 1 >= record.events:
                         self.questions = record.questions
                         return
             usage = (await handle.result()).usage
