@@ -259,7 +259,7 @@ def admits_below(
     left: tuple[int, int | None],
     now_ms: int,
 ) -> bool:
-    """Return whether no rule can refuse a call without faults, by an agent that may make it and before which none waits.
+    """Return whether no rule can refuse an agent's call that has no faults, at an agent it may call and where no call waits.
 
     `under_way` are the calls of its caller, `left` the calls and tokens of its tree. False where a rule has to be asked.
     """

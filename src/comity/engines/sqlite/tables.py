@@ -166,7 +166,7 @@ class _Batch:
         self.documents: dict[tuple[Document, str], Saved] = {}  # of several versions only the last is written
         # Both by the identity of the record: what the terms or the queue make of a batch may leave records out, or add some.
         self._encoded: dict[int, bytes] = {}  # what the audit says
-        # How a call is stored, with the call: a told refusal is in no batch but its own, and no other may get its identity.
+        # How a call is stored, with the call itself: an `id()` belongs to one object only while that object lives.
         self._bodies: dict[int, tuple[Standing, bytearray]] = {}
         self._begun: set[str] = set()  # roots that are accepted in it
         self._node_id = node_id

@@ -189,7 +189,7 @@ class Batches:
     def _run_handed(self, by: Call, by_code: Code, by_context: Context, handed: Handed) -> tuple[Code, Context, Any] | None:
         """Run the code of a call that was handed over; return it with what it waits for if it suspends."""
         call, task = handed.call, cast("asyncio.Task[None]", asyncio.current_task())
-        by.task, call.task = None, task  # what the call ends above itself is told when the call gives the task back
+        by.task, call.task = None, task  # if the call ends its caller, the caller is cancelled once it has its task back
         task.set_name(call.request.request_id)
         code = self._run(call)
         try:

@@ -126,6 +126,7 @@ def test_a_span_that_cannot_be_stored_is_counted_and_does_not_take_its_batch_alo
     drain.offer([*good, *bad])
     wait_for(drain)
     assert (store.count(), drain.dropped) == (3, 2)
+    assert [span_inbox.overview(store.path, most)[0] for most in (-1, 2)] == [3, 2]  # the second counts no further
     drain.close()
 
 
