@@ -48,7 +48,10 @@ _DOT_WORDS = "punkt|punto|point|ponto|punt|kropka|tečka|точка|pont"
 _AT_WORDS = (
     "arobase|arobas|małpa|malpa|apenstaartje|chiocciola|arroba|klammeraffe|zavináč|zavinac|snabel-?a|kukac|собака|собачка"
 )
-_DOT = rf"(?:\.|[ ]?[\[({{<][ ]?(?:dot|{_DOT_WORDS}|\.)[ ]?[\])}}>][ ]?|[ ](?:dot|{_DOT_WORDS})[ ]|[ ]\.[ ]|_dot_)"
+_DOT = (
+    rf"(?:\.|,(?=(?:com|org|net)(?![a-z]))|[ ]?[\[({{<][ ]?(?:dot|{_DOT_WORDS}|\.)[ ]?[\])}}>][ ]?|[ ](?:dot"
+    rf"|{_DOT_WORDS})[ ]|[ ]\.[ ]|_dot_)"
+)
 _AT = rf"(?:[ ]?[\[({{<][ ]?(?:at|ät|@|a|{_AT_WORDS})[ ]?[\])}}>][ ]?|[ ](?:ät|{_AT_WORDS})[ ]|_at_)"
 _SPOKEN_SIGN = "[ ](?:dot|DOT|underscore|dash|hyphen|minus|plus)[ ]"
 # What follows the @ of a file or a unit, not of a person: image@2x.png, getty@tty1.service.
@@ -184,7 +187,8 @@ _NATIONAL_HINT = (
     r"|\(0[1-9][0-9]{0,4}\)|0[1-9][0-9]{1,3}[ \u00a0\-][0-9]{3,4}[ \u00a0\-][0-9]{3,4}"
     r"|0[1-9][0-9]{3}[ \u00a0][0-9]{6}|0[1-9](?:[ \u00a0.\-][0-9]{2}){4}|0[1-9][0-9]{1,2}[ \u00a0][0-9]{2}"
     r"|0[1-9]-[0-9]{4}-[0-9]|0[1-9][0-9]{1,4}(?:[ ]?/[ ]?|[ \u00a0\-])(?:[0-9]{6}|[0-9]{2,4}[ ][0-9]{2})"
-    r"|\([1-9][0-9]\)[ ]?9?[0-9]{4}[ \-])"
+    r"|\([1-9][0-9]\)[ ]?9?[0-9]{4}[ \-]"
+    r"|(?:8[ \-]?)?\([3489][0-9]{2}\)[ ]?[0-9]{3}[ \-][0-9]{2}[ \-]|8[ \-][3489][0-9]{2}[ \-][0-9]{3}-[0-9]{2}-)"
 )
 
 CONTACT: tuple[PatternDetector, ...] = (
@@ -217,7 +221,7 @@ CONTACT: tuple[PatternDetector, ...] = (
         pattern=LatePattern(rf"{_LOCAL}(?:{_AT}|@)(?:{_LABEL}{_DOT}){{1,4}}[A-Za-z]{{2,24}}(?![A-Za-z0-9])", re.IGNORECASE),
         shape_chars_max=832,
         hint=rf"[\[({{<][ ]?(?i:at|ät|@|a|dot|{_AT_WORDS}|{_DOT_WORDS}|\.)[ ]?[\])}}>]|[ ](?i:ät|{_AT_WORDS})[ ]"
-        rf"|(?i:_at_[^ ]{{1,64}}_dot_)",
+        rf"|(?i:_at_[^ ]{{1,64}}_dot_)|@[A-Za-z0-9\-]{{1,63}},(?:com|org|net)",
         accept=_accept_spelled,
     ),
     PatternDetector(
@@ -301,7 +305,8 @@ CONTACT: tuple[PatternDetector, ...] = (
         pattern=LatePattern(
             rf"{BEFORE}(?:(?:1[ .-])?\([2-9][0-9]{{2}}\)[ .-]?[0-9]{{3}}[ .\-\u2010-\u2013][0-9]{{4}}{_EXTENSION}"
             rf"|\(0[1-9][0-9]{{0,4}}\)[ ]?[0-9]{{3,4}}[ -]?[0-9]{{3,4}}"
-            rf"|\([1-9][0-9]\)[ ]?9?[0-9]{{4}}[ -][0-9]{{4}}){AFTER_DIGIT}"
+            rf"|\([1-9][0-9]\)[ ]?9?[0-9]{{4}}[ -][0-9]{{4}}"
+            rf"|(?:8[ -]?)?\([3489][0-9]{{2}}\)[ ]?[0-9]{{3}}[ -][0-9]{{2}}[ -][0-9]{{2}}){AFTER_DIGIT}"
         ),
         hint=_NATIONAL_HINT,
         accept=_accept_national,
@@ -326,7 +331,8 @@ CONTACT: tuple[PatternDetector, ...] = (
             rf"|0[1-9][0-9]{{1,4}}[ ]?/[ ]?[0-9]{{6,8}}|0[1-9]-[0-9]{{4}}-[0-9]{{4}}"
             rf"|0[1-9][0-9]{{1,4}}[ \u00a0-][0-9]{{6,8}}"
             rf"|0[1-9][0-9]{{1,4}}(?:[ ]?/[ ]?|-)[0-9]{{2,4}}(?:[ ][0-9]{{2,5}}){{1,3}}"
-            rf"|0[1-9][0-9]{{1,3}}-[0-9]{{3,4}}-[0-9]{{4}}){AFTER_DIGIT}"
+            rf"|0[1-9][0-9]{{1,3}}-[0-9]{{3,4}}-[0-9]{{4}}"
+            rf"|8[ -][3489][0-9]{{2}}[ -][0-9]{{3}}-[0-9]{{2}}-[0-9]{{2}}){AFTER_DIGIT}"
         ),
         hint=_NATIONAL_HINT,
         accept=_accept_national,

@@ -82,6 +82,9 @@ _CANADIAN_BANKS = frozenset(
 
 
 _ACCOUNT_OR_BILL = "cuenta|kto|rekening|рахунок"  # of a bank, of a ledger, or a bill
+_UPI_BANKS = (  # which give a payment address in India
+    "ok(?:hdfcbank|icici|sbi|axis)|ybl|ibl|axl|paytm|apl|upi|icici|hdfcbank|sbi|axisbank|kotak|freecharge|pt(?:hdfc|sbi|axis|yes)"
+)
 _STEP_MAX = 99  # between the numbers of a list in order
 _LISTED = re.compile("[0-9]{4}(?:, ?[0-9]{4})+")
 _EVENLY_SPLIT = re.compile(rf"[0-9]{{4}}(?P<joint>{SEPARATOR})[0-9]{{4}}(?:(?P=joint)[0-9]{{4}}){{2}}")  # which is `card`
@@ -240,6 +243,11 @@ _CODE_WORDS = (
     r"cvv2?|cvc2?|csc|cvn2?|card (?:security|verification) (?:code|value|number)|(?:karten)?prüf(?:nummer|ziffer)"
     r"|cryptogramme|codice di sicurezza|código de (?:seguridad|segurança)|code de sécurité|sicherheitscode|security code"
 )
+# Words that mean the code only behind a card, or behind the end of its validity.
+_CODE_BESIDE_CARD = (
+    rf"{WALL}(?:[ ,;/(]{{1,3}}(?:exp|val|gült|cad)[^{WALL}\n]{{0,16}})?[ ,;/]{{1,3}}(?:cid|crypto|ccv|cvx)[ :.#]{{1,3}}$"
+    rf"|{WALL}[ ,;/(]{{1,3}}(?:exp|val|gült|cad)[^{WALL}\n]{{0,16}}[ ,;/]code[ :.#]{{1,3}}$"
+)
 # What stands between groups of four that were written over lines, list items, cells or with signs of several kinds.
 _SPLIT = r"(?:[ \t-]{0,2}\r?\n[ \t]{0,4}(?:[-*•][ ]?|[0-9][.)][ ])?|[\"']?,[ ]?[\"']|[ \u00a0\u2007\u202f_.\-–·,;/|]{1,4}|\\n)"
 _SPLIT_HINT = r"(?:[^0-9A-Za-z]{1,8}|[^0-9A-Za-z]{0,8}\\[nrt][^0-9A-Za-z]{0,6})(?:[0-9][.)] )?"
@@ -300,9 +308,9 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
         type="CARD",
         category=Category.FINANCIAL,
         priority=21,
-        pattern=LatePattern(rf"{BEFORE}[2-6](?:[ .\-]?[0-9]){{12,18}}{AFTER_DIGIT}"),
+        pattern=LatePattern(rf"{BEFORE}[2-6](?:[ .\-]{{0,2}}[0-9]){{12,18}}{AFTER_DIGIT}"),
         hint=rf"(?i:card|karte|carte|tarjeta|visa|amex|express|master|discover|diners|jcb|unionpay|maestro|pan|cc){HINT_GAP}"
-        r"[2-6](?:[ .\-]?[0-9]){12}",
+        r"[2-6](?:[ .\-]{0,2}[0-9]){12}",
         accept=_accept_card_named,
         need=Need.CONTEXT,
         is_number=True,
@@ -327,10 +335,10 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
         category=Category.FINANCIAL,
         priority=21,
         pattern=LatePattern(rf"{BEFORE}[0-9]{{3,4}}{AFTER_DIGIT}"),
-        hint=rf"(?i:{in_hint(_CODE_WORDS)}){HINT_GAP}[0-9]{{3}}",
+        hint=rf"(?i:{in_hint(_CODE_WORDS)}){HINT_GAP}[0-9]{{3}}|{WALL}[^{WALL}]{{0,24}}(?i:cid|crypto|ccv|cvx|code)",
         need=Need.CONTEXT,
         is_number=True,
-        context=words(_CODE_WORDS),
+        context=words(_CODE_WORDS, _CODE_BESIDE_CARD),
         reach=16,
         not_after=NOT_AFTER_DIGIT,
     ),
@@ -381,6 +389,23 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
         not_after=NOT_AFTER_DIGIT,
     ),
     PatternDetector(
+        name="sort_code",
+        type="ROUTING",
+        category=Category.FINANCIAL,
+        priority=30,
+        pattern=LatePattern(rf"{BEFORE}[0-9]{{2}}-[0-9]{{2}}-[0-9]{{2}}(?=[ ,;/|]{{1,3}}(?i:acc(?:oun)?t?|a/c)(?![a-z]))"),
+        hint=r"[0-9]{2}-[0-9]{2}-[0-9]{2}[ ,;/|]{1,3}(?i:ac|a\\?/c)",
+        not_after=NOT_AFTER_DIGIT,
+    ),
+    PatternDetector(
+        name="upi",
+        type="BANK_ACCOUNT",
+        category=Category.FINANCIAL,
+        priority=49,
+        pattern=LatePattern(rf"(?<![\w.@-])[A-Za-z0-9][A-Za-z0-9._-]{{1,48}}@(?:{_UPI_BANKS})(?![\w@-]|\.\w)"),
+        hint=rf"@(?:{_UPI_BANKS})",
+    ),
+    PatternDetector(
         name="bank_account",
         type="BANK_ACCOUNT",
         category=Category.FINANCIAL,
@@ -415,6 +440,8 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
         pattern=LatePattern(
             rf"{BEFORE}[0-9]{{8,17}}{AFTER_DIGIT}(?=[ ]?(?:[.,;:!?)\n\"']|$|(?:and|or|at|with|for|to|from|in|is|of|by|under"
             r"|routing|aba|sort|bsb|iban|bic|swift|blz|ifsc|held|bank|bei|der|chez|auprès|presso|en|del|van|na)\b))"
+            r"(?![^\n.;]{0,40}\b(?i:ledger|suspense|clearing|control|nominal|cost|expenses?|revenue|assets?|receivables?|payables?"
+            r"|accruals?|depreciation|inventory|equity|liabilit(?:y|ies))\b)"
         ),
         hint=rf"(?i:acc(?:oun)?t|acc[^a-z]|konto|compte|cuenta|conto|conta){HINT_GAP}[0-9]{{8}}",
         need=Need.CONTEXT,

@@ -58,7 +58,7 @@ _DAY = "(?:0?[1-9]|[12][0-9]|3[01])"
 _ROMAN = "(?:X|XI{1,2}|IX|IV|VI{0,3}|I{1,3})"
 _WORD = r"[^\s0-9.,/_'’-]{3,12}"  # of a month, which `_accept_date` looks up: a long alternation is slow to fail
 _DATE = (
-    rf"{_YEAR}[-/.](?:0?[1-9]|1[0-2])[-/.]{_DAY}"
+    rf"{_YEAR}[-/. ](?:0?[1-9]|1[0-2])[-/. ]{_DAY}"
     rf"|{_YEAR}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])"
     rf"|{_DAY}[-/. ]{_DAY}[-/. ](?:{_YEAR}|[0-9]{{2}})"
     rf"|{_DAY}[-/. ]{_ROMAN}[-/. ]{_YEAR}"
@@ -291,6 +291,17 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
         is_number=True,
         context=words(rf"(?:{LICENCE})(?:\s?(?:number|no|num|nr|id))?"),
         reach=28,
+    ),
+    PatternDetector(
+        name="licence_british",
+        type="LICENCE",
+        category=Category.GOVERNMENT,
+        priority=37,
+        pattern=LatePattern(
+            rf"{BEFORE}(?=[A-Z9]{{5}})[A-Z]{{2,5}}9{{0,3}}[ ]?[0-9](?:[05][1-9]|[16][0-2])(?:0[1-9]|[12][0-9]|3[01])[0-9][ ]?"
+            rf"(?:[A-Z][A-Z9]|99)[A-Z0-9][A-Z]{{2}}(?:[ ][0-9]{{2}})?{AFTER}"
+        ),
+        hint=rf"{HINT_BEFORE_WORD}[A-Z]{{2,5}}9{{0,3}}[ ]?[0-9]{{6}}[ ]?[A-Z9]{{2}}[A-Z0-9][A-Z]{{2}}",
     ),
     PatternDetector(
         name="plate",

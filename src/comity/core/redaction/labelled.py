@@ -40,7 +40,7 @@ _JOINT_WORDS = frozenset(
         " beneficiario contribuinte bambino enfant kind kindes child spouse insured tenant applicant holder owner person"
         " particular personal privado privat privé dienstlich geschäftlich home work office direct"
         " số nomor numarası číslo numărul αριθμός klienta klientki pacjenta seria serie série series серия серії"
-        " физлица клиента пациента رقم",
+        " физлица клиента пациента رقم alt alternate alternative secondary",
     )
 )
 _JOINT_SUFFIX = "(?:番号|號碼|号码|号|是|为|は)?"

@@ -47,7 +47,7 @@ PASSPORT: Final = (
     r"|جواز(?: ال)?سفر|رقم الجواز|דרכון|گذرنامه|पासपोर्ट|หนังสือเดินทาง|พาสปอร์ต|护照|護照|パスポート|旅券|여권"
 )
 LICENCE: Final = (
-    r"driv(?:er|ing)(?:['’]?s)?['’]? ?licen[cs]es?|driving permit|dln?|permis de conduire|führerschein(?:nummer|nr)?"
+    r"driv(?:er|ing)(?:['’]?s)?['’]? ?lic(?:en[cs]es?)?|driving permit|dln?|permis de conduire|führerschein(?:nummer|nr)?"
     r"|(?:permiso|licencia|carn[eé]t?) de conducir|patente di guida|carta de condução|cnh|carteira de motorista"
     r"|rijbewijs(?:nummer)?|körkort(?:snummer)?|førerkort|kørekort|ajokortti|prawo? jazdy|praw[ao] jazdy"
     r"|řidičský průkaz|vezetői engedély|jogosítvány|permis de conducere|vozačk[ae] dozvol[ae]|ehliyet|bằng lái(?: xe)?"
@@ -79,7 +79,9 @@ ADDRESS: Final = (
     r"|resid(?:es|ing) at|ship to|deliver to"
 )
 SIGN_IN: Final = (
-    r"pass[ _-]?(?:word|phrase|wd|code)|passwd|pwd|psw|kennwort|passwort|mot de passe|mdp|contrase[nñ]a"
+    r"pass[ _-]?(?:word|phrase|wd|code)|passwd|pwd|psw|(?:initial|start|einmal|wlan|admin|haupt|master|standard"
+    r"|benutzer|system|router|netzwerk|server|login)?(?:kennwort|passwort)"
+    r"|mot de passe|mdp|contrase[nñ]a"
     r"|clave de acceso|senha|wachtwoord|has[lł]o|l[oö]senord|lozinka|jelsz[oó]|parol[aă]|adgangskode|kodeord|passord"
     r"|salasana|heslo|geslo|m[aậ]t kh[aẩ]u|kata sandi|пароль|парола|лозинка|κωδικός(?: πρόσβασης)?"
     r"|كلمة (?:المرور|السر)|סיסמה|पासवर्ड|รหัสผ่าน|密码|密碼|パスワード|暗証番号|비밀번호|암호|şifre|pin[ _-]?code|wi-?fi (?:code"

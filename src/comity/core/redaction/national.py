@@ -45,7 +45,7 @@ _PERSONAL: Final = {
     "lt.asmens": r"asmens kodas",
     "md.idno": r"idnp",
     "mx.curp": r"curp",
-    "my.nric": r"mykad|no\.? (?:kp|ic)|ic (?:no|number)|nric malaysia|kad pengenalan",
+    "my.nric": r"mykad|ic|no\.? (?:kp|ic)|ic (?:no|number)|nric malaysia|kad pengenalan",
     "nl.bsn": r"bsn|burgerservicenummer|sofinummer",
     "no.fodselsnummer": r"f[oø]dselsnummer|fnr|d-nummer",
     "pe.cui": r"cui|dni peruano",
@@ -110,7 +110,7 @@ _PERSONAL: Final = {
         r"|جواز|رقم الهوية(?: الوطنية)?|شناسنامه|کد ملی|身份证件|bvn|nin|ghana card|sss (?:no|number)|umid"
         r"|philhealth(?: no)?|philsys|cccd"
         r"|cmnd|căn cước(?: công dân)?|taj(?: szám)?|nid|matricule|e-?id (?:card|no|number)|voter(?:s|'s)? card"
-        r"|insured id|insurance id"
+        r"|insured id|insurance id|[cb]\.?i\.?,? seri[ae]"
     ),
 }
 _TAX: Final = {
@@ -118,11 +118,11 @@ _TAX: Final = {
     "at.tin": r"abgabenkontonummer",
     "au.abn": r"abn",
     "au.tfn": r"tfn|tax file",
-    "br.cpf": r"cpf|c\.p\.f",
+    "br.cpf": r"cpf|c\.p\.f|(?:chave )?pix",
     "br.cnpj": r"cnpj",
     "ch.uid": r"mwst-?nr",
     "co.nit": r"nit",
-    "steuer": r"steuer[- ]?(?:id(?:entifikationsnummer|nr)?|identnummer)(?:-?nr)?",
+    "steuer": r"st\.?-?id(?:-?nr)?|steuer[- ]?(?:id(?:entifikationsnummer|nr)?|identnummer)(?:-?nr)?",
     "de.idnr": (
         r"(?:steuerliche )?identifikationsnummer|steuer[- ]?(?:id(?:entifikationsnummer)?|identnummer|idnr)|idnr"
         r"|tin de|tax id germany"
@@ -130,7 +130,7 @@ _TAX: Final = {
     "de.stnr": r"steuer-?n(?:umme)?r",
     "nif": r"nif",
     "eu.vat": r"vat(?: id)?|ust-?id(?:-?nr)?|tva|btw(?:-nummer)?",
-    "fr.nif": r"spi|num[eé]ro fiscal",
+    "fr.nif": r"spi|(?:num[eé]ro|n[°ºo]\.?) fiscal",
     "gb.utr": r"utr|unique taxpayer reference",
     "gr.vat": r"afm|αφμ",
     "hu.anum": r"ad[oó]sz[aá]m",
@@ -248,6 +248,8 @@ def _is_medicare(value: str) -> bool:
 
 def _is_any_tax(value: str) -> bool:
     """Judge a number by the rules of many states; nine digits are an American one, which has a type of its own."""
+    if re.fullmatch("[0-9]{12}(?:[0-9]{2})?", value):  # in the Philippines, which have no check digit
+        return True
     return not re.fullmatch("[0-9]{9}", value) and any(_is_standard(module, value) for module in _ANY_TAX)
 
 

@@ -23,13 +23,14 @@ _DOT = r"(?:\.|\[\.\]|\(\.\)|[ ]\.[ ])"  # also as it is written where no progra
 
 
 _DEFANGED = re.compile(_DOT)
+_MULTICAST = 224  # the first part of an address of a group of machines; those above are reserved
 
 
 def _accept_ipv4(value: str) -> int:
-    """Networks, loopback and unspecified addresses belong to no person; a last part of 0 is more often a version."""
+    """Networks, groups, loopback and unspecified addresses belong to no person; a last part of 0 is more often a version."""
     length, value = len(value), _DEFANGED.sub(".", value)
     first, _, _, last = value.split(".")
-    if first in {"0", "127", "255"} or last in {"0", "255"}:
+    if first in {"0", "127"} or int(first) >= _MULTICAST or last in {"0", "255"}:
         return 0
     return 0 if _is_version_like(value) else length
 
@@ -54,7 +55,7 @@ def _accept_ipv6(value: str) -> int:
         address = IPv6Address(value)
     except AddressValueError:
         return 0
-    return 0 if address.is_loopback or address.is_unspecified else len(value)
+    return 0 if address.is_loopback or address.is_unspecified or address.is_multicast else len(value)
 
 
 def _accept_mac(value: str) -> int:

@@ -20,7 +20,7 @@ _REGIONS = (
     f" IL AE SA EG TH VN ID PK"
 )
 _PHONE = LatePattern(
-    r"(?<![A-Za-z0-9_+])(?:\+?[0-9]|\([0-9+])(?:[ \u00a0\u202f./()\-\u2010-\u2013·•_]{0,3}[0-9]){6,14}(?:["
+    r"(?<![A-Za-z0-9_+])(?:\+?[0-9]|\([0-9+])(?:[ \u00a0\u202f./()\-\u2010-\u2015·•_]{0,3}[0-9]){6,14}(?:["
     r" ]?(?:x|ext\.?|extension)[ ]?[0-9]{1,6})?"
 
                     r"(?![A-Za-z0-9_])(?![-.][0-9])")  # fmt: skip
@@ -147,7 +147,7 @@ PHONES = LabelledDetector(
            Rule(_WEAK, _is_phone, LatePattern(r"[ ]of[ ]")), Rule(_CONTENT, _is_phone, with_colon=False),
            Rule(_REACH, _is_phone), Rule(_CALL, _is_phone, is_valid_apart=_is_grouped)],
     hint_labels=f"{_LABELS_OF_HINT}|{PHONE}|{_REACH}|zadzwo[a-zń]+|telefonare",
-    hint_value=r"[0-9](?:[ \u00a0\u202f./()\-\u2010-\u2013·•_]{0,3}[0-9]){6}",
+    hint_value=r"[0-9](?:[ \u00a0\u202f./()\-\u2010-\u2015·•_]{0,3}[0-9]){6}",
     not_followed=_COUNTED,
     ids=False,
     trailing=LatePattern(

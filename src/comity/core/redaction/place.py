@@ -66,6 +66,10 @@ _EASTERN = (
     "|cesta|ulica|námestie)"
 )
 _MALAY = "(?:Jalan|Jln\\.?|Jl\\.|Lorong)"
+_GREEK = "Λεωφόρος|Λεωφόρου|Λεωφ\\.|[Οο]δός|[Οο]δού|Πλατεία"
+_HEBREW = "רחוב|רח['׳]|שדרות|שד['׳]"
+_ARABIC = "شارع|خیابان"
+_VIETNAMESE = "[A-ZĐ\u00c0-\u00dd\u1ea0-\u1ef9][a-zđ\u00e0-\u00fd\u0103-\u01b0\u1ea0-\u1ef9]{0,7}"
 _NAME = rf"[A-Z\u00c0-\u00de\u0141\u0154-\u017d][{LETTER}'’-]{{2,24}}"
 _DIRECTION = r"(?:(?:N|S|E|W|NE|NW|SE|SW|North|South|East|West)\.?[ ])?"
 _STREET_WORD = rf"(?:[A-Z\u00c0-\u00de][{LETTER}'’.-]{{0,24}}|[0-9]{{1,3}}(?:st|nd|rd|th))"
@@ -77,9 +81,11 @@ _ROMANCE_FIRST = (
     "|Largo|Alameda|Strada|Bulevardul|Rue|Cadde"
 )
 _CITY = (
-    r"(?:,?[ \n](?:[A-Z]{1,2}-)?(?:[0-9]{4,6}|[0-9]{2}-[0-9]{3}|[0-9]{3}[ ][0-9]{2}|[0-9]{5}-[0-9]{3})(?:[ ][A-Z]{2})?"
+    r"(?:,?[ \n](?:[A-Z]{1,2}-)?(?:[0-9]{4,6}|[A-Z][0-9]{4}[A-Z]{3}|[0-9]{2}-[0-9]{3}|[0-9]{3}[ ][0-9]{2}"
+    r"|[0-9]{5}-[0-9]{3})(?:[ ][A-Z]{2})?"
     rf"[ ](?:São[ ]|Saint[ ]|Bad[ ]|Den[ ])?[A-Z\u00c0-\u00de][{LETTER}-]{{1,24}}(?![{LETTER}]))?"
 )
+_HOUSE = "[1-9][0-9]{0,3}(?:[-–][1-9][0-9]{0,3}(?![0-9]|[ ]?Uhr))?"
 _DOOR = "(?:/[0-9]{1,3}){0,3}"  # behind the number of a house: its stairs, its floor, its door
 _PARTICLE = r"(?:(?:de|du|des|d['’]|la|le|les|l['’]|del|della|di|da|das|do|dos|delle|dei|degli|los|las|den|der|van|von)[ ]?)"
 
@@ -290,14 +296,15 @@ PLACE: tuple[PatternDetector, ...] = (
         pattern=LatePattern(
             rf"{BEFORE}(?:[1-9][0-9]{{0,3}}(?:[ ]?(?:bis|ter))?,?[ ](?i:{_ROMANCE})[ ]{_PARTICLE}{{0,3}}"
             rf"[A-Z\u00c0-\u00de][{LETTER}'’-]{{1,24}}(?:[ ][A-Z\u00c0-\u00de][{LETTER}'’-]{{1,24}}){{0,2}}{_CITY}"
-            rf"|[A-Z\u00c0-\u00de][{LETTER}.-]{{1,30}}{_GERMANIC}[ ][1-9][0-9]{{0,3}}[ ]?[a-z]?{_DOOR}(?![0-9A-Za-z]){_CITY}"
+            rf"|[A-Z\u00c0-\u00de][{LETTER}.-]{{1,30}}{_GERMANIC}[ ]{_HOUSE}[ ]?[a-z]?{_DOOR}(?![0-9A-Za-z]){_CITY}"
             rf"|(?:[A-Z\u00c0-\u00de][{LETTER}]{{1,20}}[ ]){{1,2}}(?:Straße|Strasse|Str\.|Weg|Platz|Allee|Ring|Damm"
-            rf"|Ufer)[ ][1-9][0-9]{{0,3}}[a-z]?{_DOOR}(?![0-9A-Za-z]){_CITY}"
+            rf"|Ufer)[ ]{_HOUSE}[a-z]?{_DOOR}(?![0-9A-Za-z]){_CITY}"
             rf"|(?:{_ROMANCE_FIRST})[ ]{_PARTICLE}{{0,3}}(?:[A-Z\u00c0-\u00de][{LETTER}'’.-]{{1,24}}["
             rf" ]?){{1,4}}(?:,[ ]?|[ ])?(?:n[r.°º]{{0,2}}[ ]?)?[1-9][0-9]{{0,3}}[a-zA-Z]?(?![0-9A-Za-z]){_CITY}"
             rf"|(?:ul\.|ulica|al\.|os\.|pl\.)[ ](?:[A-Z\u00c0-\u017f][{LETTER}.]{{1,24}}["
             rf" ]){{1,3}}[1-9][0-9]{{0,3}}[a-zA-Z]?(?:/[0-9]{{1,4}})?(?![0-9A-Za-z]){_CITY}"
-            rf"|(?:ул\.|улица|пр\.|проспект|пер\.|вул\.)[ ][А-ЯЁІЇЄ][а-яёіїє-]{{1,24}}(?:["
+            rf"|(?:ул\.|улица|пр\.|проспект|просп\.|пр-т|пер\.|вул\.|вулиця|бул\.|бульвар"
+            rf"|наб\.)[ ][А-ЯЁІЇЄ][а-яёіїє-]{{1,24}}(?:["
             rf" ][А-ЯЁІЇЄ][а-яёіїє-]{{1,24}})?,?[ ](?:д\.[ ]?|дом[ ])?[1-9][0-9]{{0,3}}[а-я]?(?:,[ ]кв\.["
             rf" ]?[0-9]{{1,4}})?"
             rf"|(?:Am|An der|An den|Auf der|Auf dem|Im|In der|Unter den|Zum|Zur|Beim|Alter|Alte|Neuer|Neue)[ ]"
@@ -310,8 +317,9 @@ PLACE: tuple[PatternDetector, ...] = (
             rf"|(?:[A-Z\u00c0-\u017f][{LETTER}.]{{1,24}}[ ]){{1,3}}{_EASTERN}[ ](?:No:?[ ]?)?[1-9][0-9]{{0,3}}[a-z]?"
             rf"(?![0-9A-Za-z])"
             rf"|[A-Z][a-z]{{2,20}}[ ]Prospe(?:kt|ct)[ ][1-9][0-9]{{0,3}}"
-            rf"|No\.?[ ]?[1-9][0-9]{{0,3}}[A-Z]?,[ ]{_MALAY}(?:[ ]{_NAME}){{1,3}}(?:,{_CITY[:-1]})?"
-            rf"|{_MALAY}(?:[ ]{_NAME}){{1,3}},?[ ](?:No\.?[ ]?)?[1-9][0-9]{{0,3}}[A-Z]?(?:,{_CITY[:-1]})?"
+            rf"|No\.?[ ]?[1-9][0-9]{{0,3}}[A-Z]?,[ ]{_MALAY}(?:[ ](?:{_NAME}|[A-Z][a-z]{{0,8}}\.)){{1,4}}(?:,{_CITY[:-1]})?"
+            rf"|{_MALAY}(?:[ ](?:{_NAME}"
+            rf"|[A-Z][a-z]{{0,8}}\.)){{1,4}},?[ ](?:No\.?[ ]?)?[1-9][0-9]{{0,3}}[A-Z]?(?:,{_CITY[:-1]})?"
             rf"|[А-ЯЁІЇЄ][а-яёіїє-]{{2,24}}[ ](?:проспект|улица|бульвар|переулок|шоссе|площадь|набережная),?["
             rf" ](?:д\.[ ]?)?[1-9][0-9]{{0,3}}"
             rf"|P\.?[ ]?O\.?[ ]?Box[ ][0-9]{{1,6}}|Postfach[ ][0-9]{{2,6}}){AFTER_DIGIT}"
@@ -319,7 +327,8 @@ PLACE: tuple[PatternDetector, ...] = (
         shape_chars_max=LONG_CHARS_MAX,
         hint=(
             rf"[0-9](?:[ ]?(?:bis|ter))?,?[ ](?i:{_ROMANCE})[ ]|(?i:{_GERMANIC})[ ][1-9]|(?:{_ROMANCE_FIRST})["
-            rf" ][^0-9]{{1,60}}[1-9]|(?:ul\.|ulica|al\.|os\.|pl\.|ул\.|улица|пр\.|проспект|пер\.|вул\.)[ ]"
+            rf" ][^0-9]{{1,60}}[1-9]|(?:ul\.|ulica|al\.|os\.|pl\."
+            r"|ул\.|улица|пр\.|проспект|просп\.|пр-т|пер\.|вул\.|вулиця|бул\.|бульвар|наб\.)[ ]"
             r"|(?:Am|An der|An den|Auf der|Auf dem|Im|In der|Unter den|Zum|Zur|Beim|Alter|Alte|Neuer|Neue)[ ][A-Z]"
             rf"|[ ](?:gate|vei|veg|plass|väg|gata|gade|vej|allé|torg|tie|katu)[ ][1-9]"
             rf"|{_EASTERN}[ ](?:No:?[ ]?)?[1-9]|Prospe(?:kt|ct)[ ]"
@@ -329,6 +338,30 @@ PLACE: tuple[PatternDetector, ...] = (
         accept=_accept_european,
         need=Need.NO_FOREIGN_LABEL,
         context=_ADDRESS_WORDS,
+    ),
+    PatternDetector(
+        name="street_abroad",
+        type="ADDRESS",
+        category=Category.ADDRESS,
+        priority=60,
+        pattern=LatePattern(
+            rf"(?<![\w-])(?:(?:{_GREEK})[ ](?:[Α-ΩΆΈ-Ώ][\u0370-\u03ff\u1f00-\u1fff.]{{1,24}}[ ]){{1,3}}{_HOUSE}"
+            rf"|[Α-ΩΆΈ-Ώ][\u0370-\u03ff]{{2,24}}[ ]{_HOUSE},[ ][0-9]{{3}}[ ]?[0-9]{{2}}[ ][Α-ΩΆΈ-Ώ][\u0370-\u03ff]{{2,24}}"
+            rf"|(?:{_HEBREW})[ ](?:[\u05d0-\u05ea\"״'׳-]{{2,16}}[ ]){{1,3}}{_HOUSE}(?=[,.\n]"
+            rf"|$)(?:,[ ][\u05d0-\u05ea -]{{2,24}})?"
+            rf"|(?:{_ARABIC})[ ](?:[\u0620-\u06d3]{{2,16}}[ ]){{1,4}}(?:رقم[ ])?{_HOUSE}(?=[،,.\n]"
+            rf"|$)(?:[،,][ ][\u0620-\u06d3 ]{{2,24}})?"
+            rf"|{_HOUSE}[ ،,]{{1,2}}(?:{_ARABIC})(?:[ ][\u0620-\u06d3]{{2,16}}){{1,4}}"
+            rf"|{_HOUSE}[A-Z]?(?:/[0-9]{{1,3}}){{0,2}}[ ](?:[đĐ]ường[ ]|[pP]hố[ ])?(?:{_VIETNAMESE}[ ]?){{1,4}},[ ]"
+            rf"(?:Phường|Quận|Huyện|Thành phố|[PQ]\.[ ]?[0-9]|TP\.)[^\n,;]{{0,24}}(?:,[ ](?:TP\.?|Quận)[^\n,;.]{{0,24}})?"
+            rf"|[0-9]{{1,4}}(?:/[0-9]{{1,4}})?[ ](?:หมู่[ ]?[0-9]{{1,2}}[ ])?(?:ถ\.|ถนน|ซ\.|ซอย)[ ]?[\u0e00-\u0e7f]{{2,24}}"
+            rf"|(?:Calle|Carrera|Cra\.?|Cl\.?|Kr\.?|Diagonal|Transversal|Avenida|Av\.?)[ ][1-9][0-9]{{0,2}}[A-Z]?"
+            rf"(?:[ ](?:Sur|Norte|Este|Bis))?[ ](?:#|[Nn]o\.?)[ ]?[1-9][0-9]{{0,2}}[A-Z]?[ ]?-[ ]?[0-9]{{1,3}})(?![0-9\w])"
+        ),
+        shape_chars_max=LONG_CHARS_MAX,
+        hint=rf"{_GREEK}|[Α-ώ][ ][1-9][0-9]{{0,3}},[ ][0-9]{{3}}|{_HEBREW}|{_ARABIC}|ถ\.|ถนน|ซ\.|ซอย"
+        r"|,[ ](?:Phường|Quận|Huyện|Thành phố|[PQ]\.[ ]?[0-9]|TP\.)"
+        r"|(?:#|[ ][Nn]o\.?)[ ]?[1-9][0-9]{0,2}[A-Z]?[ ]?-[ ]?[0-9]",
     ),
     PatternDetector(
         name="street_east_asian",
@@ -361,7 +394,7 @@ PLACE: tuple[PatternDetector, ...] = (
         ),
         hint=rf"{WALL}[^{WALL}]{{0,60}}[0-9]{{2}}",  # of a gap: no text has a hidden value in it before it is searched
         need=Need.CONTEXT,
-        context=Context(rf"{WALL}(?:[ ,\n][^\n;:{WALL}]{{0,26}})?[,\n][ ]{{0,2}}(?:CP[ ])?$"),
+        context=Context(rf"{WALL}(?:[ ,\n][^\n;:{WALL}]{{0,26}})?[,\n][ ]{{0,2}}(?:CP[ ])?$|{WALL},?[ ](?:in|à|en|a|te|w)[ ]$"),
         reach=2,
     ),
     PatternDetector(

@@ -31,6 +31,7 @@ _TOKEN_OR_MASK = re.compile(f"{TOKEN.pattern}|{_MASK.pattern}")
 _MASK_SHOWS_LAST_FROM = 8  # letters and digits; of a shorter value four would be too much
 _GROUPS_MAX = 6
 _FLOAT_MIN, _FLOAT_END = 10**9, 2**63
+_NUMBER_CHARS_MIN = 3  # the security code of a card
 _SLICE_ITEMS = 128  # values replaced, or parts of a document walked, in a slice of work
 _PARTS_IN_SLICE = 16
 _LONG_CHARS = 256  # a text of a document that is a part of its own
@@ -306,9 +307,9 @@ def _restored(match: re.Match[str], vault: Vault, types: frozenset[str] | None) 
 
 
 def _is_group(item: Any) -> bool:
-    """Return whether an item of a list may be a part of a number: two to six digits."""
+    """Return whether an item of a list may be a part of a number or a date: one to six digits."""
     text = item if isinstance(item, str) else str(item) if isinstance(item, int) and not isinstance(item, bool) else ""
-    return 2 <= len(text) <= 6 and text.isascii() and text.isdigit()
+    return 1 <= len(text) <= 6 and text.isascii() and text.isdigit()
 
 
 def _is_whole(detector: Detector, number: str, before: str) -> bool:
@@ -487,7 +488,7 @@ class _Walk:
 
     def _number(self, number: int, keys: tuple[str, ...], path: str) -> Value:
         text, key = str(number), " ".join(keys)
-        if len(text) < 5 or not keys:
+        if len(text) < _NUMBER_CHARS_MIN or not keys:
             return number
         if key not in self._named:
             self._named[key] = tuple(detector for detector in self._scanner.detectors if detector.names(key))

@@ -101,7 +101,8 @@ _FOREIGN_NOUNS = frozenset(
         " lähetys tellimus "
         "arve pasūtījums līgums užsakymas sutartis παραγγελία τιμολόγιο σύμβαση προϊόν δέμα замовлення договір"
         " накладна поръчка "
-        "pesanan faktur kontrak produk zending pakbon lieferung spedizione bolla expédition livraison envío envio ",
+        "pesanan faktur kontrak produk zending pakbon lieferung spedizione bolla expédition livraison envío envio "
+        "stück stk units pieces pcs ",
     )
 )
 # Words that stand between a noun and its number: "order number", "total is".
@@ -242,7 +243,8 @@ _BESIDE_ALONE = frozenset(
         "charged refund refunded yesterday ago twice once already recently previously earlier currently online monthly"
         " weekly "
         "gestern bereits hier déjà ayer ieri ontem gisteren wczoraj včera вчера pay paid paying using zahlen bezahlt"
-        " payé pagado pagato pago betaald ",
+        " payé pagado pagato pago betaald "
+        "privat dienstlich geschäftlich privé perso maison casa trabajo oficina lavoro ufficio domicilio thuis werk dom praca ",
     )
 )
 BESIDE_ALONE: Final = "|".join(sorted(_BESIDE_ALONE))

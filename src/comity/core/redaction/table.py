@@ -11,6 +11,7 @@ from comity.core.redaction.government import GOVERNMENT
 from comity.core.redaction.labelled import LabelledDetector
 from comity.core.redaction.national import NATIONAL
 from comity.core.redaction.network import NETWORK
+from comity.core.redaction.passwords import PASSWORDS
 from comity.core.redaction.phones import PHONES
 from comity.core.redaction.place import PLACE
 from comity.core.redaction.secrets import SECRETS
@@ -19,7 +20,7 @@ from comity.core.redaction.users import USER_NAMES
 
 DETECTORS: Final[tuple[PatternDetector | LabelledDetector, ...]] = tuple(
     sorted(
-        (*FINANCIAL, *GOVERNMENT, *NATIONAL, *CONTACT, *USER_NAMES, PHONES, *SPOKEN, *PLACE, *NETWORK, *SECRETS),
+        (*FINANCIAL, *GOVERNMENT, *NATIONAL, *CONTACT, *USER_NAMES, PHONES, *SPOKEN, *PLACE, *NETWORK, *PASSWORDS, *SECRETS),
         key=lambda detector: detector.priority,
     )
 )

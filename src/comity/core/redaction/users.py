@@ -59,6 +59,7 @@ _NETWORKS = (
 )
 _IN_CAMEL_CASE = "|".join(word.capitalize() for word in f"{_WEAK_LABELS}|{_NETWORKS}".split("|"))
 _USER = r"[A-Za-z0-9][A-Za-z0-9._-]{1,30}[A-Za-z0-9]"
+_LOGIN = rf"@?{_USER}{_PASSWORD_NEXT}[ :=]{{1,3}}[^\s]{{0,30}}[0-9!@#$%&*]"  # a name and a password that no word is
 _PASSWORD = LatePattern(f"(?:{SIGN_IN}|pass|pw)", re.IGNORECASE)
 USERS: Final = frozenset(
     {"user", "usr", "benutzer", "utente", "utilisateur", "gebruiker", "usuário", "account", "пользователь", "用户", "账号"}
@@ -100,7 +101,7 @@ USER_NAMES: tuple[PatternDetector, ...] = (
         pattern=LatePattern(
             rf"{_KEY_BORDER}(?:(?:{_LABELS}){SIGNED}|(?:user|usr|uid)(?:=|[\"']["
             rf" ]?[:=][ ]?)[\"']?|(?:{_WEAK})(?![a-z])(?:(?:{SIGNED}|>)(?=@?{_USER}{_PASSWORD_NEXT}(?![a-z]))"
-            rf"|[ ](?=@?{_USER}{_PASSWORD_NEXT}[ :=]{{1,3}}[^\\s]{{0,30}}[0-9!@#$%&*])))@?"
+            rf"|[ ](?={_LOGIN}))|(?:{_LABELS})[ ](?={_LOGIN}))@?"
             rf"(?P<value>{_USER}){AFTER}(?![(\[@:/]|\.\w)",
             re.IGNORECASE,
         ),
@@ -118,8 +119,8 @@ USER_NAMES: tuple[PatternDetector, ...] = (
         pattern=LatePattern(
             rf"{_KEY_BORDER}(?:(?:{_LABELS})(?:{JOINT}|[ ](?:(?:is|ist|est|es|è|é|to|jest|är|er|je)[ ])?)"
             rf"|(?:{_WEAK})(?:{SIGNED}|[ ](?:is[ ])?)"
-            rf"|(?:{_NETWORKS})(?:[ ](?:handle|account|name|id|user))?(?:{SIGNED}|[ ])(?:live:)?(?=@?[a-z]))@?"
-            rf"(?P<value>[A-Za-z][A-Za-z0-9._-]{{1,30}}[A-Za-z0-9](?:#[0-9]{{4}})?){AFTER}(?![(\[@:/]|\.\w)",
+            rf"|(?:{_NETWORKS})(?:[ ](?:handle|account|name|id|user))?(?:{SIGNED}|[ ](?:is[ ])?)(?:live:)?(?=@?[a-z]))@?"
+            rf"(?P<value>[A-Za-z][A-Za-z0-9._-]{{1,30}}[A-Za-z0-9_](?:#[0-9]{{4}})?){AFTER}(?![(\[@:/]|\.\w)",
             re.IGNORECASE,
         ),
         shape_chars_max=LONG_CHARS_MAX,
@@ -127,6 +128,18 @@ USER_NAMES: tuple[PatternDetector, ...] = (
         hint=rf"(?i:{_LABELS}|{_WEAK_LABELS}|{_NETWORKS})(?:[^A-Za-z0-9]|</?[a-z]{{1,10}}>|\\[nt]){{1,24}}"
         r"(?:[^\s@0-9]{2,9}[ :]){0,2}@?[A-Za-z][A-Za-z0-9\-]{0,30}(?:[0-9_#]|\.[A-Za-z0-9])",
         accept=_accept_user_name_weak,
+    ),
+    PatternDetector(
+        name="user_name_linked",
+        type="USERNAME",
+        category=Category.CONTACT,
+        priority=80,
+        pattern=LatePattern(
+            rf"(?:(?<=linkedin\.com/in/)|(?<=tiktok\.com/@)|(?P<at>(?<![\w@.])@(?=[A-Za-z-]{{0,30}}[0-9_.][A-Za-z0-9])))(?P<value>{_USER})"
+            rf"(?(at)(?=[ ](?:on|auf|sur|en|su|no|na)[ ](?i:the[ ])?(?i:{_NETWORKS})(?![\w-]))|{AFTER})"
+        ),
+        hint=r"linkedin\.com\\?/in|tiktok\.com\\?/@|@[A-Za-z0-9._\-]{3,32}[ ](?:on|auf|sur|en|su|no|na)[ ]",
+        accept=_accept_user_name,
     ),
     PatternDetector(
         name="user_name_logged",

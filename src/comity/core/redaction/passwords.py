@@ -1,0 +1,378 @@
+"""Passwords, codes that stand for one, and credentials inside of commands and connection strings."""
+
+from __future__ import annotations
+
+import re
+
+from comity.core.redaction.detector import Category, Need, PatternDetector
+from comity.core.redaction.joints import JOINT, SIGNED
+from comity.core.redaction.labels import SIGN_IN
+from comity.core.redaction.shapes import (
+    AFTER_DIGIT,
+    AT_WORD,
+    BEFORE,
+    HINT_GAP,
+    LONG_CHARS_MAX,
+    Context,
+    LatePattern,
+    in_hint,
+)
+
+_LABELS = in_hint(SIGN_IN)
+
+_BORDER = r"(?:(?<![^\W_])|(?<=[a-z])(?=(?-i:[A-Z][a-z]))|(?<=PG)|(?<=DB))"  # a word's, or a hump's inside of a key
+
+_FIRST = rf"[pkmcswhljagiebnrPKMCSWHLJAGIEBNRплПЛκΚكסपร密パ暗비암şŞ]{AT_WORD}"
+
+_CODE_LABELS = (
+    r"(?:recovery|backup)[ -]?codes?"
+    r"|(?:one[- ]time|verification|confirmation|login|sms|2fa|authentication|auth|einmal)[ -]?(?:code|passcode"
+    r"|pin|password|passwort)"
+    r"|(?:alarm|door|gate|access|entry|lock|safe|key ?pad|voicemail|unlock)[ -]?code|türcode|zugangscode|digicode"
+    r"|code (?:for|to|of) (?:the|my|our) (?:safe|door|gate|alarm|building|garage|locker|lock|house|flat)"
+    r"|code (?:d['’](?:accès|entrée)|de la porte)|código de (?:acceso|entrada|acesso)|codice (?:di accesso|porta|allarme)"
+    r"|bestätigungscode|einmalcode|code de (?:vérification|confirmation)|código de (?:verificación|verificação|confirmación)"
+    r"|codice di verifica|kod weryfikacyjny|verificatiecode|код подтверждения|验证码|驗證碼|認証コード|인증번호"
+)
+
+# As a service says it; what else has a code of yours names it: "your discount code is …".
+_YOUR_CODE = "your code|ihr code|dein code|votre code|tu código|su código|il tuo codice|o seu código|twój kod|ваш код"
+
+# What a user's name and password are said to be together: "login: ann / …".
+_PAIRS = (
+    "log[ -]?ins?|user[ ]?/[ ]?(?:pass|pw|password)|creds?|credentials|zugangsdaten|anmeldedaten|identifiants|credenciales"
+    "|credenziali|account|user|acceso|accesso"
+)
+
+_LOGIN_NAME = r"[A-Za-z0-9][A-Za-z0-9._@-]{1,47}"
+
+# Whose the secret is, between its label and what says it: "password of my router is …".
+_OWNER = (
+    r"(?:[ ](?:for|of|at|on|from|to|do|de|du|der|des|meiner|meines|für|pour|para|per|von|van|voor)(?:["
+    r" ][^\W\d]{1,14}){1,3}?(?=[ :]))?"
+)
+
+# Words that stand after "password is" in plain language, or where a program takes the value from.
+_NOT_A_SECRET = frozenset(
+    re.findall(
+        r"[^\W\d_]+",
+        "required optional missing wrong incorrect invalid valid expired expires unknown empty null none nil"
+        " true false undefined string str bytes bytea bool boolean int varchar nvarchar secretstr charfield buffer files compat"
+        " text hidden masked redacted encrypted hashed stored reset changed correct not too very also the a"
+        " an at in on your my our their his her"
+        " set sent never always case now only important weak strong secure long short protected needed"
+        " disabled enabled used shared one and or"
+        " being been must should please forgotten lost same different unchanged default rotated revoked"
+        " accepted rejected blank about for from"
+        " old new requires rotation updated leaked compromised safe important auto generated policy field manager"
+        " mínimo minimo minimum mindestens erforderlich falsch ungültig abgelaufen geändert vergessen nicht muss darf requis"
+        " obligatoire oublié invalide expiré doit requerida requerido obligatoria obligatorio incorrecta olvidada debe caducada"
+        " obbligatoria errata deve senza obrigatória vereist verplicht wymagane неверный обязателен должен неверен"
+        " return pass raise yield await async lambda self this function const let var",
+    )
+)
+
+# A digit or a sign; words in a chain, none of them as short as in "up-to-date"; or what no language has for a word.
+_NO_WORD = LatePattern(
+    r"[0-9!@#$%^&*_+=]|\A[A-Za-z]{3,}(?:-[A-Za-z]{3,}){2,}\Z"
+    r"|\A(?i:letmein|iloveyou|changeme|opensesame|qwert[yz]?(?:uiop)?|azerty(?:uiop)?|asdfgh(?:jkl)?|zxcvbnm?)\Z"
+)
+
+_PATH = re.compile(r"[.~]{0,2}/[\w.-]+(?:/|\Z)")
+
+_LABEL = LatePattern(SIGN_IN, re.IGNORECASE)
+
+_FIRST_PART = re.compile(r"[|,:;/(]")  # "password: required|min:12" is a rule of a form
+
+_SENTENCE = LatePattern("[\u2e80-\u9fff\uac00-\ud7af\uff00-\uffef]")  # scripts whose words have no spaces between
+
+
+def _accept_password(value: str) -> int:
+    value = value.rstrip(".,;")
+    plain = value.strip("\"'`“”").lower()
+    if _FIRST_PART.split(plain, maxsplit=1)[0] in _NOT_A_SECRET or len(plain) < 4 or is_reference(plain):
+        return 0
+    return len(value)
+
+
+def _accept_spoken(value: str) -> int:
+    """After "is" only a value that no word is: with a digit or a sign in it."""
+    length = _accept_password(value)
+    length = min(length, len(_SENTENCE.compiled.split(value, maxsplit=1)[0]))  # a sentence may follow without a space
+    return length if length >= 6 and _NO_WORD.compiled.search(value[:length]) else 0
+
+
+def _accept_passphrase(value: str) -> int:
+    """Count words that make no sentence about pass phrases."""
+    return 0 if _IN_SENTENCES.intersection(value.lower().split()) else len(value)
+
+
+_IN_SENTENCES = frozenset(
+    re.findall(
+        "[a-z]+",
+        "the and for from with must have has had more than should your you our their this that not are was were can will may"
+        " enter type use used using set least long length characters words word letters key keys file files field required"
+        " please protected stored when which where before after each every into but only also its two three four five",
+    )
+)
+
+
+def _accept_weak(value: str) -> int:
+    """After a word that also means other things only a value that no word, number, ratio or name in code is."""
+    length = _accept_spoken(value)
+    is_mixed = re.search("[A-Za-z].*[A-Za-z]", value) and re.search("[0-9]", value) and re.search("[A-Z!@#$%^&*+=]", value)
+    return length if is_mixed and not re.search(r"[/:_]|^[A-Z]{2,5}-?[0-9]+$|^[0-9.]+[A-Za-z]{1,3}$", value) else 0
+
+
+def is_reference(plain: str) -> bool:
+    """Return whether a value says where the secret is kept, in a variable or in a file, or is the word for one."""
+    if plain.isalpha() and _LABEL.compiled.fullmatch(plain):
+        return True
+    if plain[:1] in ".~/" and _PATH.match(plain):
+        return True
+    if re.fullmatch(r"(?:self|[a-z_]+)(?:\.[a-z_]+)+|pass_?word|passwd|secret|value|input", plain):
+        return True
+    return plain.startswith(
+        ("$", "${", "{{", "<", "****", "os.", "env.", "process.env", "%(", "[[", "getenv", "secrets.", "vault:", "config.")
+    ) or plain.endswith(("()", "("))
+
+
+PASSWORDS: tuple[PatternDetector, ...] = (
+    PatternDetector(
+        name="connection",
+        type="CREDENTIAL",
+        category=Category.SECRET,
+        priority=9,
+        pattern=LatePattern(
+            r"(?<![A-Za-z])(?:password|pwd|accountkey|sharedaccesskey|user ?id|uid)=(?P<value>[^\s;\"'<>]{4,128})"
+            r"(?:(?=;)|(?<=[A-Za-z0-9/+]{2}==)(?![^\s\"']))",
+            re.IGNORECASE,
+        ),
+        shape_chars_max=LONG_CHARS_MAX,
+        first="[pPaAsSuU]",
+        hint=r"(?i:password|pwd|accountkey|sharedaccesskey|user ?id|uid)=[^\s;]{4,128}(?:;|==)",
+        accept=_accept_password,
+    ),
+    PatternDetector(
+        name="host_credentials",
+        type="CREDENTIAL",
+        category=Category.SECRET,
+        priority=16,
+        pattern=LatePattern(
+            r"(?<![\w/@:.-])[A-Za-z][\w.-]{1,30}:(?P<value>[^\s:@/\"'<>]{6,64})@(?!sha)[A-Za-z][A-Za-z0-9.-]{1,60}(?![\w@])"
+        ),
+        shape_chars_max=LONG_CHARS_MAX,
+        hint=r"[A-Za-z0-9_]:[^\s:@/\"'<>]{6,64}@[A-Za-z]",
+        accept=_accept_weak,
+    ),
+    PatternDetector(
+        name="command_password",
+        type="PASSWORD",
+        category=Category.SECRET,
+        priority=9,
+        pattern=LatePattern(
+            r"(?:(?<![^\s])(?:-u|--user|--proxy-user)[ =][\"']?[A-Za-z0-9._@-]{1,64}:"
+            r"|(?<![A-Za-z])auth[ ]?=[ ]?\([\"'][^\s\"']{1,64}[\"'],[ ]?[\"'])(?P<value>[^\s\"'$<]{3,64})(?![^\s\"'])"
+        ),
+        shape_chars_max=LONG_CHARS_MAX,
+        hint=r"(?:-u|--user|--proxy-user)[ =][\"']?[A-Za-z0-9._@\-]{1,64}:|auth[ ]?=[ ]?\(\\?[\"']",
+        accept=_accept_password,
+    ),
+    PatternDetector(
+        name="password",
+        type="PASSWORD",
+        category=Category.SECRET,
+        priority=14,
+        pattern=LatePattern(
+            rf"{_BORDER}(?:{_LABELS}){SIGNED}"
+            rf"(?P<value>[^\s\"'`“”<>\[\]{{}}()\\]{{4,64}})(?![^\s\"'`“”<>{{}})\]\\])",
+            re.IGNORECASE,
+        ),
+        shape_chars_max=LONG_CHARS_MAX,
+        first=_FIRST,
+        hint=rf"(?i:{_LABELS})(?:\\?[^A-Za-z0-9_\s]|\s{{0,2}}[:=\-：])",
+        accept=_accept_password,
+    ),
+    PatternDetector(
+        name="password_spoken",
+        type="PASSWORD",
+        category=Category.SECRET,
+        priority=15,
+        pattern=LatePattern(
+            rf"{_BORDER}(?:{_LABELS}|pw(?=[ ](?:is|for|to|of)[ ])){_OWNER}(?:{JOINT}|(?:['’]s)?[ ]|[是は][ ]?)"
+            rf"(?:(?:(?:was|is|has[ ]been)[ ])?(?:changed|set|reset|updated)[ ]to[ ])?(?:(?:is|was|ist|war|lautet:?"
+            rf"|est|était|es|era|è|é|to|jest|är|er|on|je|là|adalah|это|είναι|este|this|now)[ ])?"
+            rf"[\"'`“(\[「『]?(?P<value>[^\s\"'`“”<>\[\]{{}}()「」『』]{{6,64}})",
+            re.IGNORECASE,
+        ),
+        shape_chars_max=LONG_CHARS_MAX,
+        first=_FIRST,
+        hint=rf"(?i:{_LABELS})(?:['’]s[ ]|[^A-Za-z0-9_]|是|は|\\[nt])|(?i:pw)[ ](?:is|for|to|of)[ ]",
+        accept=_accept_spoken,
+    ),
+    PatternDetector(
+        name="pin",
+        type="PASSWORD",
+        category=Category.SECRET,
+        priority=15,
+        pattern=LatePattern(r"(?<![A-Za-z0-9_.,])[0-9]{4,8}(?![0-9A-Za-z_]|[.,-][0-9])"),
+        hint=rf"(?:PIN|[Pp]in(?:[ -]?[Cc]ode)?)(?-u:\b){HINT_GAP}[0-9]{{4}}",
+        need=Need.CONTEXT,
+        is_number=True,
+        context=Context(r"(?-i:PIN|[Pp]in)(?:[ -]?(?:code|number|nummer))?(?:: | is )$"),
+        reach=5,
+    ),
+    PatternDetector(
+        name="pin_bare",
+        type="PASSWORD",
+        category=Category.SECRET,
+        priority=15,
+        pattern=LatePattern(r"(?<=PIN )[0-9]{4,6}(?=[.,;)]? {0,3}\Z|[.,;)]\s)"),
+        hint=r"PIN [0-9]{4}",
+    ),
+    PatternDetector(
+        name="one_time_code",
+        type="PASSWORD",
+        category=Category.SECRET,
+        priority=15,
+        pattern=LatePattern(
+            r"(?<![A-Za-z0-9_.,])(?:[0-9]{3}[ -][0-9]{3}|[0-9]{4}-[0-9]{4}|[0-9]{4,8}|[0-9]{4,5}[AB])(?![0-9A-Za-z_]"
+            r"|[.,-][0-9])"
+        ),
+        hint=rf"(?:(?i:{_CODE_LABELS}|{_YOUR_CODE})|OTP|otp|TAN){HINT_GAP}[0-9]{{3}}",
+        need=Need.CONTEXT,
+        is_number=True,
+        context=Context(
+            rf"(?:{_CODE_LABELS}|(?-i:OTP|otp|TAN))(?:: | (?:is|was|ist|war|lautet:?|est(?: le)?|es(?: el)?|era|è|é"
+            rf"|jest|är|er) | )$"
+            rf"|(?:{_YOUR_CODE})(?:: | (?:is|ist|lautet:?|est|es|è|é|to) )$"
+        ),
+        reach=5,
+    ),
+    PatternDetector(
+        name="code_sent",
+        type="PASSWORD",
+        category=Category.SECRET,
+        priority=15,
+        pattern=LatePattern(
+            rf"{BEFORE}(?:[A-Z]-)?(?:[0-9]{{3}}[ -][0-9]{{3}}"
+            rf"|[0-9]{{4,8}})(?=[ ]is[ ]your[ ](?:[A-Z][A-Za-z0-9]{{1,15}}[ ]){{0,2}}"
+            rf"(?:(?:verification|security|log-?in|sign-in|access|auth\w{{0,10}}|confirmation|activation|one-time"
+            rf"|single-use|sms|2fa)[ ])"
+            rf"{{0,2}}(?i:code|otp|pin|pass(?:code|word))(?![a-z]))"
+        ),
+        shape_chars_max=LONG_CHARS_MAX,
+        hint=r"[0-9]{3}[ ]is[ ]your[ ]",
+    ),
+    PatternDetector(
+        name="recovery_key",
+        type="PASSWORD",
+        category=Category.SECRET,
+        priority=15,
+        pattern=LatePattern(rf"{BEFORE}(?:[0-9]{{6}}-){{7}}[0-9]{{6}}{AFTER_DIGIT}"),  # of an encrypted disk
+        hint=r"[0-9]{6}-[0-9]{6}-[0-9]{6}-",
+    ),
+    PatternDetector(
+        name="login_pair",
+        type="PASSWORD",
+        category=Category.SECRET,
+        priority=15,
+        pattern=LatePattern(
+            rf"(?<![a-z])(?:{_PAIRS})(?:{SIGNED}|[ ](?:is|are|sind|lauten|son|sont)?[ ]?){_LOGIN_NAME}[ ]?[/|:][ ]?"
+            rf"(?P<value>[^\s\"'`“”<>()\[\]{{}},;\\]{{6,32}})(?![^\s\"'`“”<>)\],;{{}}\\])",
+            re.IGNORECASE,
+        ),
+        shape_chars_max=LONG_CHARS_MAX,
+        first="[luczaiLUCZAI]",
+        hint=rf"(?i:{_PAIRS})[^A-Za-z0-9]{{1,8}}(?:(?:is|are|sind|lauten|son|sont)[ :]{{1,2}})?{_LOGIN_NAME}[ ]?[/|:]",
+        accept=_accept_weak,
+    ),
+    PatternDetector(
+        name="recovery_phrase",
+        type="PASSWORD",
+        category=Category.SECRET,
+        priority=15,
+        pattern=LatePattern(
+            rf"(?:(?:recovery|seed|mnemonic|backup|secret)[ ]phrase|seed[ ]words)(?:{JOINT}|[ ](?:is[ ])?)"
+            r"(?P<value>(?:[a-z]{3,8}[ ,\n]{1,2}){11,23}[a-z]{3,8})(?![a-z])",
+            re.IGNORECASE,
+        ),
+        shape_chars_max=384,
+        first="[rRsSmMbB]",
+        hint=r"(?i:(?:recovery|seed|mnemonic|backup|secret)[ ]phrase|seed[ ]words)",
+    ),
+    PatternDetector(
+        name="passphrase",
+        type="PASSWORD",
+        category=Category.SECRET,
+        priority=15,
+        pattern=LatePattern(
+            rf"pass[ ]?phrase(?:{JOINT}|[ ](?:is[ ])?)[\"'“]?"
+            r"(?P<value>(?:[a-z]{3,10}[ -]){3,7}[a-z]{3,10})(?![a-z ])",
+            re.IGNORECASE,
+        ),
+        shape_chars_max=LONG_CHARS_MAX,
+        first="[pP]",
+        hint=r"(?i:pass[ ]?phrase)",
+        accept=_accept_passphrase,
+    ),
+    PatternDetector(
+        name="command_option",
+        type="PASSWORD",
+        category=Category.SECRET,
+        priority=9,
+        pattern=LatePattern(
+            r"(?<![a-z])(?:(?:mysql|mysqldump|mariadb|mysqladmin)[ ](?:[^\n|;]{0,80}[ ])?-p|sshpass[ ]-p[ ]?"
+            r"|(?:docker|podman|oc|az|skopeo|crane|registry)[ ]login[ ](?:[^\n|;]{0,80}[ ])?-p[ ]"
+            r"|redis-cli[ ](?:[^\n|;]{0,80}[ ])?-a[ ]"
+            r"|mongo(?:sh|dump|restore)?[ ](?:[^\n|;]{0,80}[ ])?-p[ ]"
+            r"|ldap(?:search|add|modify)[ ](?:[^\n|;]{0,80}[ ])?-w[ ])[\"']?"
+            r"(?P<value>[^\s\"'$<-][^\s\"'<]{3,63})"
+        ),
+        shape_chars_max=LONG_CHARS_MAX,
+        hint=r"(?:mysql|mysqldump|mariadb|mysqladmin)[ ][^\n|;]{0,80}-p|sshpass[ ]-p|login[ ][^\n|;]{0,80}-p[ ]"
+        r"|redis-cli[ ][^\n|;]{0,80}-a[ ]|mongo(?:sh|dump|restore)?[ ][^\n|;]{0,80}-p[ ]"
+        r"|ldap(?:search|add|modify)[ ][^\n|;]{0,80}-w[ ]",
+        accept=_accept_password,
+    ),
+    PatternDetector(
+        name="password_weak",
+        type="PASSWORD",
+        category=Category.SECRET,
+        priority=15,
+        pattern=LatePattern(
+            rf"{_BORDER}(?-i:pass|Pass|PASS|pw|PW|[cC]lave){_OWNER}(?:{JOINT}|[ ](?:is[ ])?)"
+            rf"(?P<value>[^\s\"'`“”<>()\[\]{{}},;\\]{{6,32}})(?![^\s\"'`“”<>)\],;{{}}\\])",
+            re.IGNORECASE,
+        ),
+        shape_chars_max=LONG_CHARS_MAX,
+        first="[pPcC]",
+        hint=r"(?:pw|pass|PW|PASS|Pass|[cC]lave)[^A-Za-z0-9_]",
+        accept=_accept_weak,
+    ),
+    PatternDetector(
+        name="password_keyed",
+        type="PASSWORD",
+        category=Category.SECRET,
+        priority=16,
+        pattern=LatePattern(r"\A[^\s\[\]]{4,128}\Z"),
+        shape_chars_max=LONG_CHARS_MAX,
+        hint=rf"(?i:{_LABELS})",
+        accept=_accept_password,
+        need=Need.CONTEXT,
+        context=Context(rf"(?:{_LABELS}): $"),
+        reach=8,
+    ),
+    PatternDetector(
+        name="password_keyed_weak",
+        type="PASSWORD",
+        category=Category.SECRET,
+        priority=16,
+        pattern=LatePattern(r"\A[^\s\[\]]{6,64}\Z"),
+        hint=r"(?i:pass|pw|clave)(?-u:\b)",
+        accept=_accept_weak,
+        need=Need.CONTEXT,
+        context=Context(r"(?:pass|pw|clave): $"),
+        reach=8,
+    ),
+)
