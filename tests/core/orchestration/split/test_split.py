@@ -23,6 +23,8 @@ BARS = {"single": 0.95, "sequential": 0.95, "parallel": 0.95, "mixed": 0.85}
 EVERYDAY = read_corpus(Path(__file__).parent / "everyday_requests.yaml")
 FURTHER = read_corpus(Path(__file__).parent / "further_requests.yaml")
 PLAIN = read_corpus(Path(__file__).parent / "plain_requests.yaml")
+TRADES = read_corpus(Path(__file__).parent / "trades_requests.yaml")
+TRADES_BARS = {"single": 0.95, "sequential": 0.9, "parallel": 0.9, "mixed": 0.6}
 LATER_BARS = {"single": 0.95, "sequential": 0.85, "parallel": 0.95, "mixed": 0.85}
 
 
@@ -36,6 +38,14 @@ def test_labelled_requests_get_their_parts_in_order(kind: str) -> None:
 def test_requests_that_were_labelled_later_get_their_parts_in_order(kind: str) -> None:
     found = judged({kind: LATER[kind]})[kind]
     assert sum(is_good for _, _, is_good in found) / len(found) >= LATER_BARS[kind], [
+        text for text, _, good in found if not good
+    ]
+
+
+@pytest.mark.parametrize("kind", TRADES_BARS)
+def test_requests_from_many_trades_get_their_parts_in_order(kind: str) -> None:
+    found = judged({kind: TRADES[kind]})[kind]
+    assert sum(is_good for _, _, is_good in found) / len(found) >= TRADES_BARS[kind], [
         text for text, _, good in found if not good
     ]
 
@@ -72,6 +82,31 @@ def test_requests_that_were_labelled_without_a_look_at_the_rules_get_their_parts
         ("Let me know once the shipment has cleared customs", [()]),
         ("Which campaigns reached 10,000 people and cost less than 2 cents", [()]),
         ("What does it cost to build and maintain the platform?", [()]),
+        ("Which carriers can collect after six and deliver before noon?", [()]),
+        ("Find someone who can tune a piano and repair its pedals", [()]),
+        ("List the customers who can pay in May and invite them", [(), (0,)]),
+        ("Can I cancel a ticket and get the money back?", [()]),
+        ("Explain the difference between 'approve and pay' and 'approve then hold'", [()]),
+        ("Summarise the pros, cons and open questions of the merger", [()]),
+        ("Translate this sentence into Dutch: wash the car and dry it", [()]),
+        ("Sort the essays; from the top ten pick two", [(), (0,)]),
+        ("See if the hall is free, and if so reserve it", [(), (0,)]),
+        ("Only after the supplier confirms the date should you tell the customer", [(), (0,)]),
+        ("The order of work is: strip the wall, fill the cracks, paint the ceiling", [(), (0,), (1,)]),
+        ("The tasks for today are: invoice Brightside, back up the server", [(), ()]),
+        ("Find a hotel in Turin and a train from Milan", [(), ()]),
+        ("Send the lease to Ann and the keys to Bob", [(), ()]),
+        ("Read the agreement, note anything unusual and email my lawyer", [(), (0,), ()]),
+        ("Map the process and spot the bottlenecks", [(), (0,)]),
+        ("Flag mismatches and send the flagged items to Dana", [(), (0,)]),
+        ("Convert the file, correct the formatting and send it to me", [(), (0,), (1,)]),
+        ("Find the bug, fix it and write a test", [(), (0,), (1,)]),
+        ("Test the alarm, log the result and order new batteries for the torches", [(), (0,), ()]),
+        ("Find the cause of the delay and inform the customer", [(), (0,)]),
+        ("Record the payment, update the balance and send a receipt", [(), (0,), (1,)]),
+        ("Water the plants, feed the cat and lock the door", [(), (), ()]),
+        ("Move 500 to savings and pay Dad the 80 I owe him", [(), ()]),
+        ("Summarise the tenders. I'd then like a recommendation.", [(), (0,)]),
     ],
 )
 def test_how_parts_refer_to_each_other_decides_what_they_wait_for(text: str, after: list[tuple[int, ...]]) -> None:

@@ -6,11 +6,11 @@ import re
 from typing import Final
 
 from comity.core.orchestration.split.connectives import Link, masked
-from comity.core.orchestration.split.verbs import PREPOSITIONS, VERBS, starts_like_a_clause, tokens, without_politeness
+from comity.core.orchestration.split.verbs import PAIRING, PREPOSITIONS, VERBS, starts_like_a_clause, tokens, without_politeness
 
 # Two tasks at once, the first as a noun or a gerund: "while you're checking the stock, draft the offer".
 _BESIDE: Final = re.compile(
-    r"^(?:whil(?:e|st)\s+(?:(?:you\s+are|you're)\s+|(?=(?:the\s+|our\s+)?[\w'’-]+\s+[a-z]+s\s+(?:the|our|my|an?)\s))|(?:besides|apart\s+from|aside\s+from|in\s+addition\s+to|alongside|along\s+with|together\s+with|as\s+well\s+as)\s+)"
+    r"^(?:whil(?:e|st)\s+(?:(?:you\s+are|you're)\s+|(?=(?:the\s+|our\s+)?[\w'’-]+\s+[a-z]+s\s+(?:the|our|my|an?)\s))|(?:at\s+the\s+same\s+time\s+as\s+(?:(?:you\s+are|you\'re)\s+)?|besides|apart\s+from|aside\s+from|in\s+addition\s+to|alongside|along\s+with|together\s+with|as\s+well\s+as)\s*)"
     r"(?!that\b|this\b|it\b|at\s+it|doing\s+that)(?P<one>[^,]{3,200}),\s*(?P<other>.+)$",
     re.IGNORECASE | re.DOTALL,
 )
@@ -23,7 +23,7 @@ _AT_ONCE: Final = re.compile(
     rf"\s*,?\s+(?:all\s+|both\s+)?{_TOGETHER}\s*[.!]?$|^{_TOGETHER}\s*,?\s+",
     re.IGNORECASE,
 )
-_LISTED: Final = re.compile(r"\s*,\s*and\s+|\s*,\s*|\s+and\s+", re.IGNORECASE)
+_LISTED: Final = re.compile(r"\s*,\s*and\s+|\s*,?\s+(?:as\s+well\s+as|along\s+with|plus)\s+|\s*,\s*|\s+and\s+", re.IGNORECASE)
 _THINGS: Final = re.compile(
     r"^(?P<lead>(?:i|we)(?:'d|\s+would)?\s+(?:need|want|like)|give\s+(?:me|us)|get\s+(?:me|us)|prepare|send\s+me)\s+"
     r"(?:(?:these|the\s+following|two|three|four|five|several)\s+)+(?:things|items|documents|deliverables|outputs)\s*:\s*(?P<things>.+)$",
@@ -34,6 +34,22 @@ _SECOND_OBJECT: Final = re.compile(  # "calculate the NPV first, then the IRR"
     r"^(?P<verb>[a-z]+)\s+(?P<one>[^,;]{2,80}?)(?:\s+first)?\s*,\s*(?:and\s+)?then\s+(?P<other>(?:[\w'’-]+\s*){1,5})[.!?]?$",
     re.IGNORECASE,
 )
+# One verb, two things, each with a complement of its own: "find a hotel in Turin and a train from Milan".
+_WITH_OWN: Final = r"(?:[\w'’-]+\s+){1,4}?(?:for|in|of|from|on|at|to)\s+[^,;:.?!]{2,60}"
+_ASKED_FOR: Final = re.compile(
+    r"^(?P<verb>(?:find|get|book|order|fetch|pull|request|arrange|reserve|buy|prepare|write|draft|create|check|make|schedule|design|look\s+up|find\s+out)"
+    r"(?:\s+(?:me|us))?|(?:i|we)(?:'d|\s+would)?\s+(?:need|want|like)(?:\s+to\s+(?:know|see|have))?|(?:i'm|we're)\s+(?:after|looking\s+for)|(?:give|send|show|tell)\s+(?:me|us))\s+",
+    re.IGNORECASE,
+)
+_THING_OF_ITS_OWN: Final = re.compile(rf"^(?:an?|the|my|our)\s+{_WITH_OWN}[.!?]?$", re.IGNORECASE)
+_TWO_ENDS: Final = re.compile(  # "send the lease to Ann and the keys to Bob", "ask Jo for the number and Ravi for the date"
+    r"^(?P<verb>(?P<whom>ask)|[a-z]+)\s+"
+    r"(?P<one>(?:[\w'’-]+\s+){1,4}?(?P<prep>to|for|in|at|from|on)\s+[^,;:.?!]{2,40}?)\s*,?\s+and\s+"
+    r"(?P<other>(?!(?:the\s+)?(?:rest|others?)\b)(?:the\s+(?:[\w'’-]+\s+){1,3}?|(?-i:[A-Z])[\w'’-]+\s+|(?(whom)[a-z]+\s+|(?!)))(?P=prep)\s+[^,;:.?!]{2,60})[.!?]?$",
+    re.IGNORECASE,
+)
+_FRACTIONS: Final = frozenset({"half", "quarter", "third"})  # "for two and a half hours"
+_HELD: Final = re.compile(r"\b(?:with|between|including|that|which|who|where|their|its|and|so)\b", re.IGNORECASE)
 
 
 def at_once(sentence: str) -> tuple[str, str] | None:
@@ -53,16 +69,41 @@ def objects(sentence: str) -> list[tuple[str, Link]]:
         if len(things) > 1 and all(_NOUN.match(one) for one in things):
             return [(f"{found['lead']} {one}", Link.AND if at else Link.SENTENCE) for at, one in enumerate(things)]
     alone = _AT_ONCE.sub("", bare)
+    if (found := _ASKED_FOR.match(bare)) and (each := _of_each(found["verb"], _LISTED.split(bare[found.end() :]))):
+        return each
     verb = tokens(alone)[:1]
     if not verb or verb[0] not in VERBS:
         return []
     if (found := _SECOND_OBJECT.match(masked(bare))) and _is_object(found["other"]):
         name, one, other = (bare[slice(*found.span(group))] for group in ("verb", "one", "other"))
         return [(f"{name} {one}", Link.SENTENCE), (f"{name} {other}", Link.THEN)]
+    if verb[0] not in PAIRING and (found := _TWO_ENDS.match(bare)) and _are_apart(found["one"], found["other"]):
+        return [(f"{found['verb']} {found['one']}", Link.SENTENCE), (f"{found['verb']} {found['other']}", Link.AND)]
     things = _LISTED.split(alone)
-    if alone != bare and len(things) > 1 and not any(starts_like_a_clause(one) for one in things[1:]):
+    if (
+        alone != bare
+        and len(things) > 1
+        and "then" not in tokens(alone)
+        and not any(starts_like_a_clause(one) for one in things[1:])
+    ):
         return [(things[0], Link.SENTENCE), *((f"{verb[0]} {one}", Link.AND) for one in things[1:])]
     return []
+
+
+def _of_each(verb: str, things: list[str]) -> list[tuple[str, Link]]:
+    """Return a request for each of several things, none of which shares its complement or its article with another."""
+    if len(things) < 2 or not all(_THING_OF_ITS_OWN.match(one) for one in things) or not _are_apart(*things):
+        return []
+    if len(things) == 2 and tokens(things[0])[0][:1] != tokens(things[1])[0][:1]:
+        return []  # "a list of the guests and the reasons for coming"
+    return [(f"{verb} {one}", Link.AND if at else Link.SENTENCE) for at, one in enumerate(things)]
+
+
+def _are_apart(*things: str) -> bool:
+    """Return whether nothing holds several things together: no word for all of them, no common end."""
+    words = [tokens(one) for one in things]
+    is_other = len({one[-1] for one in words}) == len(words) and not any(one[1] in _FRACTIONS for one in words)
+    return is_other and not _HELD.search(" ".join(things)) and not any(starts_like_a_clause(one) for one in things[1:])
 
 
 def _is_object(text: str) -> bool:

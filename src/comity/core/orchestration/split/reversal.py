@@ -26,6 +26,7 @@ _PATTERNS: Final = tuple(
     for pattern, main in (
         (r"^(?:but\s+)?(?:before|prior\s+to)\s+(?P<late>[^,]+),\s*(?P<early>.+)$", "early"),
         (rf"^(?:only\s+)?{_WHEN}\s+(?P<early>[^,]+),\s*(?P<late>.+)$", "late"),
+        (rf"^only\s+{_WHEN}\s+(?P<early>.+?),?\s+(?:should|may|can|must|do)\s+(?:you|we)\s+(?P<late>.+)$", "both"),
         (r"^(?P<early>having\s+[^,]+),\s*(?P<late>.+)$", "late"),
         (r"^(?P<late>(?:hold|delay|postpone|defer|pause|stop)\s.+?)\s*,?\s+until\s+(?P<early>.+)$", "late"),
         (rf"^{_NOT}\s+(?P<late>.+?)\s*,?\s+(?:until|before|unless)\s+(?P<early>.+)$", "late"),
@@ -39,18 +40,24 @@ _ENDS: Final = (
     r"(?:complete|finishe|succeed|end|close|clear|arrive|passe|land|expire|respond|replie|launche)s?|"
     r"(?:comes?\s+(?:in|back)|goes\s+live)"
 )
+_ACTS: Final = (
+    r"[a-z]{2,}(?<![us])s\s+(?:the|an?|our|my|your|it|them|us|to|on|in|from|with|back|off|up|out|that|their|its|his|her)"
+)
 _MADE_BY_WORK: Final = re.compile(  # a task named by its noun: "following the risk assessment"
     r"^(?:the\s+|your\s+|our\s+)?(?:[\w'’-]+\s+){0,3}?(?:approval|receipt|completion|assessment|analysis|review|audit|check|scan|inspection|evaluation|"
     r"calculation|simulation|comparison|validation|verification|reconciliation|translation)(?:\s+(?:of|by|from)\s.+)?$",
     re.IGNORECASE,
 )
-_TOLD: Final = re.compile(r"^(?:let|tell|notify|inform|alert|remind|ping)\s+(?:me|us)(?:\s+know)?$", re.IGNORECASE)
+_TOLD: Final = re.compile(r"^(?:let|tell|notify|inform|alert|remind|ping|email|call|text)\s+(?:me|us)\b", re.IGNORECASE)
+_TOLD_WORDS: Final = 3  # "let me know"
 _STATE: Final = re.compile(
     rf"^(?:the|our|my|all|both|every|each|a|an)\s+(?:[\w'’-]+\s+){{1,5}}?(?:(?:is|are|has|have)(?:\s+been)?\s+"
-    rf"(?:[a-z]+ed|done|complete|ready|written|sent|paid|built|set\s+up|through|back|over)|{_ENDS})\b",
+    rf"(?:[a-z]+ed|done|complete|ready|written|sent|paid|built|set\s+up|through|back|over|final|available|live|known|online|closed|open|in|dry|empty)|{_ENDS}|{_ACTS})\b",
     re.IGNORECASE,
 )
-_NAMED: Final = re.compile(r"^[A-Z]\w+(?:\s[A-Z]\w+)?\s(?:has|have)\s(?:[a-z]+ed|done|written|sent|paid|built|found|made)\b")
+_NAMED: Final = re.compile(
+    rf"^[A-Z]\w+(?:\s[A-Z]\w+)?(?:(?:\s(?:has|have)|['’]s)\s(?:[a-z]+ed|done|written|sent|paid|built|found|made)|\s(?-i:{_ACTS}|[a-z]{{3,}}(?<![us])s$))\b"
+)
 _OURS: Final = re.compile(r"^we\s+", re.IGNORECASE)  # "before we sign the contract"
 _ADVERB: Final = re.compile(r"^(?:first|already|just|also|then|even|ever)\s+", re.IGNORECASE)
 
@@ -68,22 +75,29 @@ def reversed_parts(text: str) -> tuple[str, str] | None:
         if (
             done
             and then
-            and not _TOLD.match(then)
+            and not (_TOLD.match(then) and (len(tokens(then)) <= _TOLD_WORDS or _is_event(done)))
+            and not ("when" in connective.lower() and _OURS.match(early))  # an event: "when we leave the house"
             and not (_STATE.match(done) and (tokens(then)[0] in _ASKING or "when" in connective.lower()))
         ):
             return done, then
     return None
 
 
+def _is_event(text: str) -> bool:
+    return bool(_STATE.match(text) or _NAMED.match(text))
+
+
 def _task(text: str, *, is_main: bool, is_early: bool) -> str:
     """Return a half as a request: the main clause as it is, the other without its doer; empty if it asks for nothing."""
-    if is_main:
-        return text if starts_like_a_clause(text, is_strong=True) else ""
+    if is_main and starts_like_a_clause(text, is_strong=True):
+        return text
     bare = re.sub(rf"^{_DOER}", "", text, flags=re.IGNORECASE)
     bare = _ADVERB.sub("", bare)
     words = tokens(bare)
-    if _STATE.match(bare) or _NAMED.match(bare):
+    if _is_event(bare):
         return bare  # what another person or a machine does: "the auditor has signed the report"
+    if is_main:
+        return ""
     if is_early and _MADE_BY_WORK.match(bare):
         return bare
     if words[:1] in (["know"], ["understand"]):
@@ -91,7 +105,7 @@ def _task(text: str, *, is_main: bool, is_early: bool) -> str:
     if len(words) < 2 or (words[0].endswith("s") and not words[0].endswith("ss")):
         return ""
     has_doer = bare != text
-    if (doer := _OURS.match(text)) and words[1:2] and words[1] in VERBS:
+    if (doer := _OURS.match(text)) and words[2:3] and words[1] in VERBS and words[2] in OBJECTS | {"a", "an"}:
         return text[doer.end() :]
     is_gerund = words[0].endswith("ing") and bool(lemma(words[0]) or words[1] in OBJECTS)
     return bare if is_gerund or (has_doer and lemma(words[0])) else ""

@@ -4,31 +4,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
+from comity.core.orchestration.split.clause import is_inside, is_unfinished, main_clause
 from comity.core.orchestration.split.connectives import (
     BOUNDARY,
     EARLIER,
     STRONG,
     WHEN,
     Link,
+    Piece,
     followed,
-    has_same_antecedent,
-    is_about_the_same,
-    is_chain,
-    is_next_in_line,
-    is_repeated,
+    headed,
     items,
     masked,
-    refers_back,
-    refers_to_one,
     sentences,
-    speaks_of_the_known,
     without_back_phrase,
 )
 from comity.core.orchestration.split.objects import at_once, objects
-from comity.core.orchestration.split.plan import Part, Plan
+from comity.core.orchestration.split.order import ordered
+from comity.core.orchestration.split.plan import Plan
+from comity.core.orchestration.split.reference import is_about_the_same, refers_back
 from comity.core.orchestration.split.reversal import reversed_parts
 from comity.core.orchestration.split.verbs import (
     AMBIGUOUS,
@@ -45,6 +41,7 @@ from comity.core.orchestration.split.verbs import (
     tokens,
     without_politeness,
 )
+from comity.core.orchestration.split.work import names_its_matter
 
 PARTS_MAX: Final = 20  # of one request; what follows stays in the last part
 TEXT_MAX: Final = 4_000  # characters that are looked at
@@ -65,44 +62,32 @@ _OF_ITS_OWN: Final = re.compile(r"\b(?:for|of|about|to|on)\b", re.IGNORECASE)
 _HOLDING: Final = re.compile(r"\b(?:with|between|including|containing|comparing|that|which|featuring|from)\b", re.IGNORECASE)
 
 _HAVING: Final = re.compile(
-    r"^(?:have|get)\s+(?:(?:it|them|this|that|these|those|the\s+\w+|both)\s+\w+(?:ed|en|t|d)\b"
+    r"^(?:have|get)\s+(?:(?!you\b|we\b|i\b|they\b)(?:[\w'’-]+\s+){1,4}?\w+(?:ed|en|t|d)\b"
     r"|(?!you\b|we\b|i\b|they\b)(?:the\s+|our\s+|my\s+)?[\w'’-]+\s+(?P<verb>[a-z]+)\s)",
     re.IGNORECASE,
 )
-# Verbs of one object, or of one person's task: what follows "and" is another of them.
-_UNFINISHED: Final = re.compile(
-    r"\b(?:to|can|could|should|must|will|would|may|might)\s+((?:\w+\s*,\s*)*\w+)\s*,?$", re.IGNORECASE
-)
-_TOLD_TO: Final = re.compile(
-    r"(?:^|\b(?=\w+ing\b))(?:tell|ask|instruct|allow|teach|train|advise)(?:ing)?\s+(?:[\w'’-]+\s+){1,4}?to\s+\w+", re.IGNORECASE
-)
-_HOW_TO: Final = re.compile(r"^(?:how|where|when)\s+(?:do|can|could|should|would|might)\s+(?:i|we|you|one)\b", re.IGNORECASE)
+_QUOTE: Final = re.compile(r"\s*[\"'“‘]")
+_LISTED: Final = re.compile(r",\s*((?:[\w'’-]+\s*){1,3})$")
+_LONE: Final = re.compile(r"\s*([\w-]+)\s*,")
 _PREDICATE: Final = re.compile(
     r"^\w+\s+(?:(?:since|been|not|also|still|already|never|now)\b|\w+(?:ed|ly|ing)\b)", re.IGNORECASE
 )
-_ALTERNATIVES: Final = re.compile(r"\s\bor\b[^?]*\?$", re.IGNORECASE)
 _MAIN: Final = re.compile(r",|\s(?=(?:we|you)\s(?:should|must|need\sto)\b)", re.IGNORECASE)  # where a main clause may begin
 _TROUBLE: Final = re.compile(
     r"^(?:my|our|the|i)\b.*(?:n't|\b(?:not|cannot|never|wrong|broken|missing|stuck|down|fails?))\b", re.IGNORECASE
 )
 _MANNER: Final = re.compile(
-    r"^\s*(?:(?:explain|justify|state|give)\s+(?:it|why|your\s+\w+)\s*[.!?]?|keep\s+(?:it|them|this|that)\s.{2,60}|(?:be|make\s+it)\s+\w+\s*[.!]?)$",
+    r"^\s*(?:(?:explain|justify|state|give)\s+(?:it|why|your\s+\w+)\s*[.!?]?|keep\s+(?:it|them|this|that|the|my|our)\s.{2,60}|(?:be|make\s+it)\s+\w+\s*[.!]?)$",
     re.IGNORECASE,
 )
-_IN_ORDER: Final = re.compile(r"\b(?:in (?:this|that|the following) order|steps?|in order|in turn|one after)\b", re.IGNORECASE)
+_IN_ORDER: Final = re.compile(
+    r"\b(?:in (?:this|that|the following) order|order of|sequence|procedure|steps?|in order|in turn|one after)\b", re.IGNORECASE
+)
 
 _SHOWN: Final = tuple([verb, whom] for verb in ("tell", "show", "let") for whom in ("me", "us"))
 _SUBJECTS: Final = frozenset({"which", "who", "what", "how"})
 
 Rank = Callable[[str], tuple[str, float]]  # the intent of a text, and the confidence in it
-
-
-@dataclass(slots=True)
-class _Piece:
-    """A part that was found, and how it hangs on the one before."""
-
-    text: str
-    link: Link
 
 
 def split(text: str, rank: Rank | None = None) -> Plan:
@@ -118,14 +103,21 @@ def split(text: str, rank: Rank | None = None) -> Plan:
     kept, more = pieces[:PARTS_MAX], pieces[PARTS_MAX:]
     if kept and (more or rest):
         kept[-1].text = " ".join([kept[-1].text, *(one.text for one in more)]) + rest
-    return _ordered(kept)
+    return ordered(kept)
 
 
-def _pieces(text: str) -> list[_Piece]:
+def _pieces(text: str) -> list[Piece]:
+    if under := headed(text):
+        heading, body = under
+        found = _pieces(body)
+        if _IN_ORDER.search(heading):
+            for piece in found[1:]:
+                piece.link = Link.THEN
+        return found
     listed = items(text)
     if listed is not None and 2 * sum(starts_like_a_clause(one, is_strong=True) for one in listed[1]) > len(listed[1]):
         return _of_list(*listed)
-    pieces: list[_Piece] = []
+    pieces: list[Piece] = []
     was_first = False
     for sentence in sentences(text):
         if pieces and EARLIER.match(sentence):
@@ -149,13 +141,13 @@ def _pieces(text: str) -> list[_Piece]:
     return pieces
 
 
-def _of_list(intro: str, found: list[str], is_steps: bool) -> list[_Piece]:
+def _of_list(intro: str, found: list[str], is_steps: bool) -> list[Piece]:
     is_chain = is_steps or bool(_IN_ORDER.search(intro)) or any(refers_back(one, "") for one in found[1:])
-    pieces = [_Piece(one, Link.NUMBERED if is_chain else Link.SENTENCE) for one in found]
+    pieces = [Piece(one, Link.NUMBERED if is_chain else Link.SENTENCE) for one in found]
     return [*(_pieces(intro) if _is_request(intro) else []), *pieces]
 
 
-def _moved_before(last: _Piece, text: str) -> list[_Piece]:
+def _moved_before(last: Piece, text: str) -> list[Piece]:
     """Return what is to be done before the last piece, then that piece."""
     earlier = _cuts(text)
     if not earlier:
@@ -164,7 +156,7 @@ def _moved_before(last: _Piece, text: str) -> list[_Piece]:
     return [*earlier, last]
 
 
-def _join(pieces: list[_Piece], found: list[_Piece]) -> None:
+def _join(pieces: list[Piece], found: list[Piece]) -> None:
     pieces[-1].text = f"{pieces[-1].text} {found[0].text}"
     pieces += found[1:]
 
@@ -178,7 +170,7 @@ def _is_request(intro: str) -> bool:
     )
 
 
-def _of_sentence(sentence: str) -> list[_Piece]:
+def _of_sentence(sentence: str) -> list[Piece]:
     turned = reversed_parts(sentence)
     if turned is not None:
         early, late = turned
@@ -188,7 +180,7 @@ def _of_sentence(sentence: str) -> list[_Piece]:
     return _beside(sentence) or _of_one_verb(sentence) or _cuts(sentence)
 
 
-def _beside(sentence: str) -> list[_Piece]:
+def _beside(sentence: str) -> list[Piece]:
     tasks = at_once(sentence)
     if tasks is None:
         return []
@@ -197,13 +189,13 @@ def _beside(sentence: str) -> list[_Piece]:
     return [*one, *other]
 
 
-def _of_one_verb(sentence: str) -> list[_Piece]:
-    return [_Piece(_tidy(text), link) for text, link in objects(sentence)]
+def _of_one_verb(sentence: str) -> list[Piece]:
+    return [Piece(_tidy(text), link) for text, link in objects(sentence)]
 
 
-def _cuts(sentence: str) -> list[_Piece]:
+def _cuts(sentence: str) -> list[Piece]:
     """Return the parts of one sentence: a cut holds where both sides stand alone."""
-    pieces: list[_Piece] = []
+    pieces: list[Piece] = []
     start, link = 0, Link.SENTENCE
     at, searched = 0, masked(sentence)
     while found := BOUNDARY.search(searched, at):
@@ -215,17 +207,17 @@ def _cuts(sentence: str) -> list[_Piece]:
                 link, start = kind, found.end()
             continue
         if _is_cut(left, right, kind, found.group(), is_first=not pieces):
-            pieces.append(_Piece(left, link))
+            pieces.append(Piece(left, link))
             start, link = found.end(), kind
-    pieces.append(_Piece(sentence[start:], link))
+    pieces.append(Piece(sentence[start:], link))
     return [piece for one in pieces for piece in _followed(one) if tokens(piece.text)]
 
 
-def _followed(piece: _Piece) -> list[_Piece]:
+def _followed(piece: Piece) -> list[Piece]:
     first, *later = followed(piece.text) or [piece.text]
-    one, *beside = _of_one_verb(first) or [_Piece(_tidy(first), piece.link)]
+    one, *beside = _of_one_verb(first) or [Piece(_tidy(first), piece.link)]
     one.link = piece.link
-    return [one, *beside, *(_Piece(_tidy(text), Link.THEN) for text in later)]
+    return [one, *beside, *(Piece(_tidy(text), Link.THEN) for text in later)]
 
 
 def _tidy(text: str) -> str:
@@ -235,6 +227,8 @@ def _tidy(text: str) -> str:
 def _is_cut(left: str, right: str, kind: Link, connective: str, *, is_first: bool) -> bool:
     """Return whether a connective parts two requests."""
     is_strong = kind in STRONG
+    if _QUOTE.match(right) and not is_strong:
+        return False  # a name of something: "the difference between 'save' and 'save as'"
     if kind in {Link.AND, Link.ALSO} and _is_second_thing(left, right):
         return True
     is_lone = not is_first and "," in connective and left.strip().lower() in VERBS - AMBIGUOUS  # "fix it, deploy, and tell Bo"
@@ -243,10 +237,12 @@ def _is_cut(left: str, right: str, kind: Link, connective: str, *, is_first: boo
     said, told = tokens(without_politeness(_FIRST.sub("", left.strip()))), tokens(without_politeness(right))
     if kind is Link.THEN and is_condition(without_politeness(left)) and "then" in connective.lower():
         return False  # if …, then …
-    if _is_one_clause(left, right, said, told, connective):
+    if is_inside(left, right, connective):
         return False
     if is_strong:
         return True
+    if _is_last_of_list(left, told, connective):
+        return False
     if (
         said[0] in _SUBJECTS
         and not AUXILIARIES & set(said[1:6])
@@ -270,24 +266,18 @@ def _is_cut(left: str, right: str, kind: Link, connective: str, *, is_first: boo
         return False
     if said[-1:] == ["ahead"] or (said[0] in {"go", "try", "come"} and len(said) <= 2):  # "go ahead and"
         return False
-    is_shown = told[0] in {"say", "explain", "see", "find", "identify"} or told[:2] in _SHOWN
-    return not (said[0] in LOOKING and is_shown and "," not in connective and kind is Link.AND and not refers_back(right, ""))
+    is_found = told[0] in {"find", "identify"} and not names_its_matter(right)
+    is_shown = is_found or told[0] in {"say", "explain", "see"} or told[:2] in _SHOWN
+    is_one_look = said[0] in LOOKING and is_shown and "," not in connective and kind is Link.AND
+    return not is_one_look or refers_back(right, "")
 
 
-def _is_one_clause(left: str, right: str, said: list[str], told: list[str], connective: str) -> bool:
-    """Return whether a verb that follows a connective has its subject or its object in the clause on the other side."""
-    if told[0] in WH | AUXILIARIES:
-        return False
-    is_then = "then" in connective.lower()
-    if not is_then and (found := _UNFINISHED.search(left)) and found[1].islower() and lemma(tokens(found[1])[0]):
-        return True  # verbs of one object: "what does it cost to build and maintain the platform"
-    if said[0] in _SUBJECTS | AUXILIARIES and _ALTERNATIVES.search(right):
-        return True  # "what comes first, paying or saving?"
-    if "," in connective:
-        return False
-    if without_politeness(right) != right.strip():
-        return False
-    return bool(_HOW_TO.match(left) or (not is_then and _TOLD_TO.search(without_politeness(left))))
+def _is_last_of_list(left: str, told: list[str], connective: str) -> bool:
+    """Return whether "and" ends a list of nouns: "summarise the pros, cons and open questions"."""
+    found = _LISTED.search(left)
+    return bool(
+        found and "," not in connective and told[1:2] and told[1] not in DETERMINERS and not starts_like_a_clause(found[1])
+    )
 
 
 def _is_caused(text: str) -> bool:
@@ -314,13 +304,17 @@ def _stands(text: str, *, is_strong: bool) -> bool:
     words = tokens(bare)
     if not words or (len(words) == 1 and not is_strong):
         return False
-    if len(words) == 2 and (words[0] in AUXILIARIES or words[1] in PARTICLES) and not is_strong:
+    if len(words) == 2 and (words[0] in AUXILIARIES or words[1] in PARTICLES | {"me", "us"}) and not is_strong:
         return False  # "could you", "clean up"
     if _FIRST.match(without_politeness(text)) and words[0].endswith("ing"):
         return True  # "start by comparing the offers"
     if starts_like_a_clause(bare, is_strong=True):
         return True
-    _, *after = _MAIN.split(bare, maxsplit=1)  # "for the launch, recommend channels"
+    if main_clause(text):
+        return True
+    opening, *after = _MAIN.split(bare, maxsplit=1)  # "for the launch, recommend channels"
+    if is_unfinished(opening):
+        return False  # "our intern wants to learn how to write, test and deploy an app"
     return bool(after) and starts_like_a_clause(after[0], is_strong=True)
 
 
@@ -328,6 +322,8 @@ def _begins(text: str, kind: Link) -> bool:
     """Return whether what follows a connective begins a request of its own."""
     if re.match(r"\s*(?:otherwise|else)\b", text, re.IGNORECASE):
         return False  # the other half of a condition
+    if kind is Link.AND and (lone := _LONE.match(text)) and lone[1].lower() in AMBIGUOUS:
+        return False  # an item of a list of nouns: "with date, place, prices"
     if starts_like_a_clause(text, is_strong=kind in STRONG):
         return True
     words = tokens(without_politeness(text))
@@ -336,6 +332,8 @@ def _begins(text: str, kind: Link) -> bool:
     after = without_back_phrase(text)
     if after != text.lstrip() and starts_like_a_clause(after):
         return True
+    if main_clause(text):
+        return True
     said, comma, after = text.partition(",")  # "once received, complete the form", "on that basis, list the risks"
     is_back = bool(WHEN.match(said)) or refers_back(said, "")
     return (
@@ -343,9 +341,9 @@ def _begins(text: str, kind: Link) -> bool:
     )
 
 
-def _confirmed(pieces: list[_Piece], rank: Rank) -> list[_Piece]:
+def _confirmed(pieces: list[Piece], rank: Rank) -> list[Piece]:
     """Return the pieces, neighbours of one intent joined where a weak connective parts them."""
-    kept: list[_Piece] = []
+    kept: list[Piece] = []
     known: list[tuple[str, float]] = []
     for piece in pieces:
         intent, sure = rank(piece.text)
@@ -355,56 +353,3 @@ def _confirmed(pieces: list[_Piece], rank: Rank) -> list[_Piece]:
         kept.append(piece)
         known.append((intent, sure))
     return kept
-
-
-def _ordered(pieces: list[_Piece]) -> Plan:
-    """Return the plan: each piece waits for the group before it, for all, or for none."""
-    parts: list[Part] = []
-    group: list[int] = []  # places of the parts beside which the next one stands
-    base: tuple[int, ...] = ()  # what the group waits for
-    for at, piece in enumerate(pieces):
-        if is_repeated(piece.text, pieces[0].text):
-            for one in pieces[1 : at + 1]:
-                one.link = Link.THEN
-    if is_chain([one.text for one in pieces]) and all(one.link in {Link.AND, Link.SENTENCE} for one in pieces):
-        for one in pieces:
-            one.link = Link.THEN
-    for at, piece in enumerate(pieces):
-        before = " ".join(one.text for one in pieces[:at])
-        is_back = at > 0 and (refers_back(piece.text, before) or is_next_in_line(piece.text, pieces[at - 1].text))
-        if is_back and piece.link is Link.SENTENCE and _are_questions(pieces[at - 1].text, piece.text):
-            is_back = False  # "Who is the CFO of Siemens? What was their revenue?"
-        if is_back and piece.link is Link.AND and base and _has_its_antecedent(pieces, at):
-            is_back = False  # "then send it to Ana and file it": both speak of what stands before them
-        if piece.link is Link.LAST and at:
-            base, group = tuple(_ends(parts)), [at]
-        elif at and (piece.link in {Link.THEN, Link.NUMBERED} or (is_back and piece.link is not Link.ALSO)):
-            is_one = piece.link in {Link.AND, Link.SENTENCE} and len(group) > 1 and refers_to_one(piece.text)
-            base, group = ((at - 1,) if is_one else tuple(group)), [at]
-        elif piece.link is Link.AND and at > 1 and pieces[at - 1].link is Link.AND and base and speaks_of_the_known(piece.text):
-            base, group = (
-                tuple(group),
-                [at],
-            )  # the chain goes on: "shortlist suppliers, ask them for samples and score the samples"
-        elif piece.link is Link.AND:
-            group.append(at)
-        else:
-            base, group = (), [*group, at] if not base else [at]
-        parts.append(Part(piece.text, base))
-    return Plan(tuple(parts))
-
-
-def _are_questions(one: str, other: str) -> bool:
-    """Return whether two texts are questions, the other about what the one speaks of and not about its answer."""
-    first = (*tokens(without_politeness(one))[:1], *tokens(without_politeness(other))[:1])
-    return all(word in WH for word in first) and is_about_the_same(other)
-
-
-def _has_its_antecedent(pieces: list[_Piece], at: int) -> bool:
-    return has_same_antecedent(pieces[at].text, pieces[at - 1].text, " ".join(one.text for one in pieces[: at - 1]))
-
-
-def _ends(parts: list[Part]) -> list[int]:
-    """Return the places of the parts that no other part waits for."""
-    waited = {at for part in parts for at in part.after}
-    return [at for at in range(len(parts)) if at not in waited]

@@ -49,6 +49,11 @@ disclose dismiss donate embed endorse enforce engage enlarge enlist equip fact-c
 incorporate indicate invert iterate jot lend mediate moderate orchestrate overwrite partition permit persuade preload preorder
 randomise randomize rectify regroup reiterate remit replay repurpose resize retake retrain revisit scout shortlist shuffle steer
 stitch strategise strategize subdivide tally tighten toggle transpose unwrap widen refactor notify agree go see
+kick mop vacuum refill rinse peel chop preheat inflate lubricate fasten sew vaccinate immunise discharge admit administer
+dispense depose notarise notarize countersign redline tutor enrol enroll unload reroute debit capitalise capitalize
+compile lint rebase containerise containerize throttle offboard rebook reprice relabel ascertain peruse deduce reword
+declutter decorate dismantle evict sue arbitrate nudge welcome reassure caution unmute harvest
+prune tidy hang fetch bump backdate reassess requote
 """
 # Verbs that are nouns as often: a verb only before what a noun phrase begins with, or at the end of a strong cut.
 _AMBIGUOUS: Final = """
@@ -58,7 +63,7 @@ issue label launch link list load lock log map mark market measure model name no
 present price process
 profile project quote rank rate record report request research reserve review round sale schedule score search segment share
 ship show sketch sort split stage state stress structure study summary support survey switch tag target test text total track
-print train transfer trim update mail use value view walk watch work benchmark brief sample sum value
+place print train transfer trim update mail use value view walk watch work benchmark brief sample sum value
 """
 # Nouns far more often: a verb only before what a noun phrase begins with, and in "back up".
 _RARE: Final = """
@@ -130,10 +135,13 @@ below beneath beside besides between beyond both but by despite down during else
 inside into itself just least less like many more most much near neither never nor not of off on once one only onto or other
 out outside over past per quite rather same since so still such than that then there therefore though through throughout
 till to today together tomorrow tonight too toward towards twice two three four five under unless until up upon versus via
-what while whereas whether who with within without worth yesterday yet i you he she we they yes no maybe perhaps therein
+given considering regarding provided concerning what while whereas whether who with within without worth yesterday yet i you
+he she we they yes no maybe perhaps therein
 """
 _NO_VERB: Final = frozenset(_NO_VERBS.split())
 PARTICLES: Final = frozenset({"up", "out", "down", "over", "through", "in", "off", "back", "on", "away", "again", "together"})
+_SEEKING: Final = frozenset({"check", "search", "test", "scan", "look"})
+_VERB_PARTICLES: Final = frozenset({"up", "out", "off", "down", "away"})
 # Before its object such a verb asks for two things at once: "compare budget and forecast figures".
 PAIRING: Final = frozenset(
     {"compare", "contrast", "combine", "merge", "balance", "reconcile", "weigh", "distinguish", "match", "between"}
@@ -155,6 +163,7 @@ _POLITE: Final = re.compile(
     |not\ only\ (?:(?:do|should|must|can)\ (?=(?:i|we|you)\b))?
     |(?:can|could|would|will)\ (?:you|we|i|someone)\ (?:please\ |kindly\ |also\ |then\ |just\ |perhaps\ |still\ )*(?=\w)
     |(?:i|we){_ALSO}\ (?:like|want|need|wish|love|have|got)\ (?:you\ |someone\ |us\ )?to\ (?:also\ |then\ )?
+    |(?:someone|somebody)(?:\ else)?\ to\s
     |(?:you|we)\ (?:should|must|need\ to|can|have\ to)\ (?:also\ |then\ )?
     |(?:both|all)(?:\ of)?\ (?:these|this|the\ following)(?:\ please)?\ ?[:–—-]\ *
     |(?:help|assist)\ (?:me|us)\ (?:to\ |with\ (?=\w+ing\b))?(?!with\b)(?=\w)|let's\ |let\ us\s
@@ -165,6 +174,9 @@ _POLITE: Final = re.compile(
 _WANTING: Final = re.compile(rf"^(?:i|we){_ALSO}\ (?:need|want|like|require|love)\b", re.IGNORECASE | re.VERBOSE)
 GOING_ON: Final = re.compile(  # the next step, named by a noun: "end with a recommendation"
     r"^\s*(?:end|finish|conclude|close|wrap\s+up|move\s+on|continue|proceed|go\s+on)\s+(?:with|by|to)\s", re.IGNORECASE
+)
+_NEEDED: Final = re.compile(  # "the Baker file needs closing"
+    r"^(?:the|our|my)\s+(?:[\w'’-]+\s+){1,4}?needs?\s+(?:to\s+be\s+[a-z]+|[a-z]+ing)\b", re.IGNORECASE
 )
 _WORD: Final = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 
@@ -217,7 +229,7 @@ def starts_like_a_clause(text: str, *, is_strong: bool = False) -> bool:
     if not words:
         return False
     first = words[0]
-    if GOING_ON.match(bare):
+    if GOING_ON.match(bare) or _NEEDED.match(bare):
         return True
     if _WANTING.match(bare):
         return len(words) > 2  # "I need" and what
@@ -242,6 +254,8 @@ def starts_like_a_clause(text: str, *, is_strong: bool = False) -> bool:
 
 def _has_object(words: list[str]) -> bool:
     """Return whether an object follows the first word; "it" before a verb is a subject: "the effort it takes"."""
+    if words[1:2] and words[1] in _VERB_PARTICLES and words[2:3] and words[2] in OBJECTS:
+        return True  # "top up the tank"
     if len(words) < 2 or words[1] not in OBJECTS:
         return False
     return words[1] not in {"it", "this"} or len(words) == 2 or not (words[2] in AUXILIARIES or words[2].endswith("s"))
@@ -254,7 +268,7 @@ def _may_be_a_verb(word: str) -> bool:
 def _is_plural_or_named(text: str, words: list[str]) -> bool:
     """Return whether the word after an ambiguous verb can be its object: a plural, a name, or more words than a noun takes."""
     if words[1] in PREPOSITIONS:
-        return False
+        return words[0] in _SEEKING and words[1] in {"for", "with"}  # "check for interactions"
     named = _WORD.findall(text)[1]
     return len(words) > 2 or words[1].endswith("s") or named[:1].isupper()  # "rank", its object and more
 

@@ -1,0 +1,139 @@
+"""Clauses of a request: where the main clause begins, and whether a verb belongs to the clause before its connective."""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+from typing import Final
+
+from comity.core.orchestration.split.verbs import (
+    AUXILIARIES,
+    DETERMINERS,
+    PREPOSITIONS,
+    VERBS,
+    WH,
+    lemma,
+    starts_like_a_clause,
+    tokens,
+    without_politeness,
+)
+
+ADVERBIAL_WORDS_MAX: Final = 9  # of what may stand before the verb of a main clause without a comma
+_WORDS: Final = re.compile(r"\S+")
+_ADVERBIAL: Final = re.compile(
+    r"^\s*(?:(?:and|but|then|so)\s+)*(?:from|with|using|for|in|on|out\s+of|of|given|among|against|to(?=\s+(?-i:[A-Z]))"
+    r"|(?:if|once|when|after|as\s+soon\s+as|provided|assuming|should)\s+"
+    r"(?:so|not|yes|no|it|that|this|they|those|these|both|all|everything|everyone|any|there|you|we|one|neither|none)\b)\s*",
+    re.IGNORECASE,
+)
+_ALONE: Final = {
+    "this",
+    "that",
+    "these",
+    "those",
+    "it",
+    "them",
+    "both",
+    "all",
+    "any",
+    "each",
+    "another",
+    "two",
+    "three",
+    "ten",
+    "so",
+}
+_OPEN: Final = (DETERMINERS | PREPOSITIONS | {"or", "you", "we", "they", "i"}) - _ALONE  # a verb does not follow such a word
+
+_MODAL: Final = r"(?:can|could|should|must|will|would|may|might)"
+_UNFINISHED: Final = re.compile(rf"\b(to|{_MODAL})\s+((?:\w+\s*,\s*)*\w+)\s*,?$", re.IGNORECASE)
+_TOLD_TO: Final = re.compile(
+    r"(?:^|\b(?=\w+ing\b))(?:tell|ask|instruct|allow|teach|train|advise)(?:ing)?\s+(?:[\w'’-]+\s+){1,4}?to\s+\w+",
+    re.IGNORECASE,
+)
+_HOW_TO: Final = re.compile(
+    rf"^(?:(?:how|where|when)\s+(?:do|{_MODAL})\s+(?:i|we|you|one)\b"
+    r"|(?:how|what|which)\b.*\b(?:i|we|you|one|it|takes?|needed|required)\b.*\bto\s+\w+)",
+    re.IGNORECASE,
+)
+_NEEDED_TO: Final = re.compile(
+    r"\b(?:how|what|which)\b[^,;]*\b(?:need|needs|have|has|takes?|required|needed|wants?)\s+to\s+\w+", re.IGNORECASE
+)
+_MAY_I: Final = re.compile(r"^(?:can|could|may|should|am|do)\s+i\b", re.IGNORECASE)
+_CAUSED: Final = re.compile(
+    r"^have\s+(?!you\b|we\b|i\b|they\b)(?:[\w'’-]+\s+){1,3}?(?P<verb>[a-z]+)\s+(?:the|an?|my|our)\s", re.IGNORECASE
+)
+_ON_IT: Final = re.compile(r"^\s*[a-z]+\s+(?:(?:up|out|off|down)\s+)?(?:it|them)\b", re.IGNORECASE)
+_ALTERNATIVES: Final = re.compile(r"\s\bor\b[^?]*\?$", re.IGNORECASE)
+_RELATIVE: Final = r"\s(?:who|that|which|where|whose\s+\w+|so\s+that|so)\s+(?:(?:i|we|they|people|guests|you)\s+)?"
+_ABLE: Final = re.compile(rf"{_RELATIVE}{_MODAL}\s+(?:(?:both|also|either|not)\s+)?[a-z]+\b[^,;:.?!]*$", re.IGNORECASE)
+_DOES: Final = re.compile(r"s\s(?:who|that|which)\s+(?P<verb>[a-z]+)\b[^,;:.?!]*$", re.IGNORECASE)
+_OTHERS: Final = re.compile(r"^\s*[a-z]+\s+(?:them|him|her|me|us|the\s+(?:one|best|top|first))\b", re.IGNORECASE)
+
+
+def main_clause(text: str) -> str:
+    """Return a text from its main clause on, without the phrase or the condition before it; empty if there is no such clause.
+
+    "From the top ten pick two", "if so reserve it", "once that's all confirmed add it to my calendar".
+    """
+    found = _ADVERBIAL.match(text)
+    if not found:
+        return ""
+    last = tokens(found.group())[-1]
+    for word in islice(_WORDS.finditer(text, found.end()), ADVERBIAL_WORDS_MAX):
+        said = word.group().strip(",;:").lower()
+        if last not in _OPEN and said in VERBS and starts_like_a_clause(text[word.start() :]):
+            return text[word.start() :]
+        last = said
+    return ""
+
+
+def is_unfinished(text: str) -> bool:
+    """Return whether a text ends with a verb whose object is still to come: "what does it cost to build"."""
+    found = _UNFINISHED.search(text)
+    return found is not None and found[2].islower() and (found[1].lower() != "to" or bool(lemma(tokens(found[2])[0])))
+
+
+def is_inside(left: str, right: str, connective: str) -> bool:
+    """Return whether a verb that follows a connective has its subject or its object in the clause on the other side."""
+    said, told = tokens(without_politeness(left)), tokens(without_politeness(right))
+    if not said or not told or told[0] in WH | AUXILIARIES:
+        return False
+    is_then = "then" in connective.lower()
+    if not is_then and is_unfinished(left):
+        return True  # verbs of one object: "what does it cost to build and maintain the platform"
+    if said[0] in WH | AUXILIARIES and _ALTERNATIVES.search(right):
+        return True  # "what comes first, paying or saving?"
+    if without_politeness(right) != right.strip():
+        return False
+    if "," in connective:
+        return False
+    if _MAY_I.match(left) and right.rstrip().endswith("?"):
+        return True  # "can I cancel a ticket and get the money back?"
+    if said[0] in WH | AUXILIARIES and not without_politeness(left).rstrip().endswith("?") and right.rstrip().endswith("?"):
+        return True  # a second predicate of one question: "which carriers can collect late and deliver early?"
+    caused = _CAUSED.match(without_politeness(left))
+    if caused and caused["verb"].lower() in VERBS and _ON_IT.match(right):
+        return True  # "have the courier collect the parcel and leave it with the neighbour"
+    return bool(
+        _HOW_TO.match(left)
+        or _NEEDED_TO.search(left)
+        or _is_in_relative(left, right)
+        or (not is_then and _TOLD_TO.search(without_politeness(left)))
+    )
+
+
+def _is_in_relative(left: str, right: str) -> bool:
+    """Return whether a relative clause goes on: "someone who can tune a piano and repair its pedals"."""
+    if _OTHERS.match(right):
+        return False  # its subject is not done to itself: "find those who can help and invite them"
+    if _ABLE.search(left):
+        return True
+    found = _DOES.search(left)
+    words = tokens(right)
+    return bool(found and lemma(found["verb"].lower()) == found["verb"].lower() and words[1:2] and words[1] in _SPARE)
+
+
+_SPARE: Final = frozenset(
+    {"before", "after", "by", "on", "in", "at", "to", "from", "for", "with", "within", "until", "late", "early"}
+)
