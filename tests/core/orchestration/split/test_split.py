@@ -96,7 +96,7 @@ def test_requests_that_were_labelled_without_a_look_at_the_rules_get_their_parts
         ("The tasks for today are: invoice Brightside, back up the server", [(), ()]),
         ("Find a hotel in Turin and a train from Milan", [(), ()]),
         ("Send the lease to Ann and the keys to Bob", [(), ()]),
-        ("Read the agreement, note anything unusual and email my lawyer", [(), (0,), ()]),
+        ("Read the agreement, note anything unusual and email my lawyer", [(), (0,), (1,)]),
         ("Map the process and spot the bottlenecks", [(), (0,)]),
         ("Flag mismatches and send the flagged items to Dana", [(), (0,)]),
         ("Convert the file, correct the formatting and send it to me", [(), (0,), (1,)]),
@@ -107,6 +107,14 @@ def test_requests_that_were_labelled_without_a_look_at_the_rules_get_their_parts
         ("Water the plants, feed the cat and lock the door", [(), (), ()]),
         ("Move 500 to savings and pay Dad the 80 I owe him", [(), ()]),
         ("Summarise the tenders. I'd then like a recommendation.", [(), (0,)]),
+        ("Pull the sales by region and find the region with the steepest decline", [(), (0,)]),
+        ("Estimate the tax burden in Ireland and reduce the tax burden in Estonia", [(), ()]),
+        ("Locate a tool library and reserve a drill there", [(), (0,)]),
+        ("Write a script to fetch the rates and mail them to me", [()]),
+        ("Which licences do we need before opening a bar?", [()]),
+        ("Build a persona for Gen Z and a journey map for parents, then combine them", [(), (), (0, 1)]),
+        ("Test the impact on product A. Test the impact on product B.", [(), ()]),
+        ("Check the balance and, unless it is under 1,000, pay the builder", [(), (0,)]),
     ],
 )
 def test_how_parts_refer_to_each_other_decides_what_they_wait_for(text: str, after: list[tuple[int, ...]]) -> None:

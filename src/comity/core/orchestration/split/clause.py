@@ -59,6 +59,14 @@ _HOW_TO: Final = re.compile(
 _NEEDED_TO: Final = re.compile(
     r"\b(?:how|what|which)\b[^,;]*\b(?:need|needs|have|has|takes?|required|needed|wants?)\s+to\s+\w+", re.IGNORECASE
 )
+_ASSUMED: Final = re.compile(
+    r"\b(?:assuming|supposing|given|provided|imagine|suppose)\s+(?:that\s+)?[a-z]+\s+[^,;]+$", re.IGNORECASE
+)
+_MEANT_TO: Final = re.compile(  # "write a script to fetch the rates and mail them to me"
+    r"\b(?:an?|the|my)\s+(?:[\w-]+\s+)?(?:reminder|request|instructions?|permission|invitation|option|alarm|rule|script|macro|bot|function|"
+    r"program|tool|app|query|way|chance)\s+(?:to|that|which)\s+\w+[^,;]*$",
+    re.IGNORECASE,
+)
 _MAY_I: Final = re.compile(r"^(?:can|could|may|should|am|do)\s+i\b", re.IGNORECASE)
 _CAUSED: Final = re.compile(
     r"^have\s+(?!you\b|we\b|i\b|they\b)(?:[\w'’-]+\s+){1,3}?(?P<verb>[a-z]+)\s+(?:the|an?|my|our)\s", re.IGNORECASE
@@ -117,6 +125,8 @@ def is_inside(left: str, right: str, connective: str) -> bool:
         return True  # "have the courier collect the parcel and leave it with the neighbour"
     return bool(
         _HOW_TO.match(left)
+        or _ASSUMED.search(left)
+        or _MEANT_TO.search(left)
         or _NEEDED_TO.search(left)
         or _is_in_relative(left, right)
         or (not is_then and _TOLD_TO.search(without_politeness(left)))

@@ -32,7 +32,7 @@ class Piece:
 STRONG: Final = frozenset({Link.THEN, Link.LAST, Link.ALSO, Link.NUMBERED})
 
 _THEN: Final = (
-    r"(?:and\s+|but\s+)?(?:(?:only\s+)?then|(?:the|your)\s+(?:next|second|third)\s+step\s+is\s+to|in\s+a\s+(?:second|third|next)\s+step|"
+    r"(?:and\s*,?\s+|but\s+)?(?:(?:only\s+)?then|(?:the|your)\s+(?:next|second|third)\s+step\s+is\s+to|in\s+a\s+(?:second|third|next)\s+step|"
     r"so(?:\s+that)?\s+(?:you|we)\s+can|after(?:\s+that|wards?|\s+this|\s+which(?:\s+(?:you|we))?)|subsequently|thereafter|following\s+that|from\s+there|"
     r"next(?=\s*,|\s+(?:up|please|{verb}))|(?:once|when|as\s+soon\s+as)\s+(?:(?:you|we)(?:'re|\s+are|'ve|\s+have)\s+(?:done|finished|got\s+"
     r"(?:it|that|them))|(?:you|we)\s+have\s+(?:it|that|them|both|all|those|these|the\s+(?:answers?|results?|numbers|figures))|"
@@ -44,11 +44,11 @@ _THEN: Final = (
     r"third(?:ly)?(?=\s*,|\s+{verb})|fourth(?:ly)?(?=\s*,|\s+{verb})|as\s+(?:a|the)\s+(?:second|third|next|following)\s+step)"
 )
 _LAST: Final = (
-    r"(?:and\s+)?(?:finally|lastly|last\s+but\s+not\s+least|last(?=\s*,)|at\s+the\s+end|to\s+(?:finish|conclude|wrap\s+up)|in\s+the\s+end|"
+    r"(?:and\s*,?\s+)?(?:finally|lastly|last\s+but\s+not\s+least|last(?=\s*,)|at\s+the\s+end|to\s+(?:finish|conclude|wrap\s+up)|in\s+the\s+end|"
     r"as\s+(?:a|the)\s+(?:last|final)\s+step)"
 )
 _ALSO: Final = (
-    r"(?:and\s+|but\s+)?(?:also|in\s+addition|additionally|(?:separately|independently)(?:\s+(?:from|of)\s+(?:that|this|it))?|besides(?:\s+that)?|meanwhile|in\s+parallel|in\s+the\s+mean(?:time|while)|while\s+(?:that|this|it)(?:'s|\s+is)\s+(?:going\s+on|running|happening|in\s+progress|under\s+way)|"
+    r"(?:and\s*,?\s+|but\s+)?(?:also|in\s+addition|additionally|(?:separately|independently)(?:\s+(?:from|of)\s+(?:that|this|it))?|besides(?:\s+that)?|meanwhile|in\s+parallel|in\s+the\s+mean(?:time|while)|while\s+(?:that|this|it)(?:'s|\s+is)\s+(?:going\s+on|running|happening|in\s+progress|under\s+way)|"
     r"at\s+the\s+same\s+time|simultaneously|while\s+(?:you\s+are|you're)\s+(?:at\s+it|doing\s+that)|on\s+top(?:\s+of\s+that)?|apart\s+from\s+that|"
     r"furthermore|moreover|plus|as\s+well\s+as|and\s+on\s+the\s+side|oh\s*,?\s*and|another\s+thing)"
 )
@@ -57,7 +57,7 @@ BOUNDARY: Final = re.compile(
     rf"""(?P<then>(?:\s*[,;–—-]+\s*|\s+|^)(?:{_THEN.replace("{verb}", _VERB)})\b\s*,?\s*)
     |(?P<last>(?:\s*[,;–—-]+\s*|\s+|^)(?:{_LAST})\b\s*,?\s*)
     |(?P<also>(?:\s*[,;–—-]+\s*|\s+|^)(?:{_ALSO})\b\s*,?\s*)
-    |(?P<and>\s*,\s*(?:and|but|so)\s+|\s+and\s*,\s*|\s+(?:and|&)\s+|\s*;\s*|\s+[–—]\s+|\s*,\s*)""".replace("\n    ", ""),
+    |(?P<and>\s*,\s*(?:and|but|so)\s+|\s+and\s*,\s*|\s+(?:and|&)\s+|\s*;\s*|\s+[–—-]\s+|\s*,\s*)""".replace("\n    ", ""),
     re.IGNORECASE,
 )
 _FOLLOWED: Final = re.compile(r"\s*,?\s+(?:and\s+)?(?:which\s+is\s+)?followed\s+by\s+", re.IGNORECASE)
@@ -66,7 +66,7 @@ _ABBREVIATED: Final = re.compile(
     r"(?:\b(?:e\.g|i\.e|etc|vs|mr|mrs|ms|dr|no|inc|ltd|corp|co|st|approx|fig|q|u\.s|jan|feb|mar|apr|aug|sept?|oct|nov|dec)|(?<!['’])\b[a-z])\.$",
     re.IGNORECASE,
 )
-_COMPANY: Final = re.compile(r"\b(?:etc|inc|ltd|corp|co)\.$", re.IGNORECASE)  # ends a sentence as often
+_COMPANY: Final = re.compile(r"\b(?:etc|inc|ltd|corp|co|[a-z])\.$", re.IGNORECASE)  # ends a sentence as often
 _ITEM: Final = re.compile(
     r"(?:^|(?<=[\s:;,.]))(?:(?P<letter>\(?[a-h]\))|"
     r"(?P<step>step\s+\d{1,2}\s*[:.)-]|\(?\d{1,2}[.):](?!\d))|(?P<bullet>(?<![^\n])[ \t]*[-*•]))\s+",
@@ -77,7 +77,9 @@ _HEADED: Final = re.compile(r"^(?P<heading>[^:.?!\n]{2,80}):\s+(?P<body>\S.*)$",
 _SUM_UP: Final = re.compile(
     r"\b(?:following|these|things|tasks|steps|jobs|errands|order|sequence|actions|to-dos|favou?rs|questions)\b", re.IGNORECASE
 )
-WHEN: Final = re.compile(r"^\s*(?:and\s+)?(?:if|when|once|after|as\s+soon\s+as|upon|following)\s", re.IGNORECASE)
+WHEN: Final = re.compile(
+    r"^\s*(?:and\s+)?(?:if|unless|provided|when|once|after|as\s+soon\s+as|upon|following)\s", re.IGNORECASE
+)
 _QUOTED: Final = re.compile(r"\"[^\"]{1,400}\"|“[^”]{1,400}”|\([^()]{1,400}\)|(?<!\w)'[^']{1,400}'(?!\w)")
 _REWORDED: Final = re.compile(
     r"^[^:.?!\n]*\b(?:translate|rewrite|reword|rephrase|proofread|paraphrase|correct|sentence|text|message|phrase|paragraph|headline|caption)"

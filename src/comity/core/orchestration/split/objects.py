@@ -23,7 +23,10 @@ _AT_ONCE: Final = re.compile(
     rf"\s*,?\s+(?:all\s+|both\s+)?{_TOGETHER}\s*[.!]?$|^{_TOGETHER}\s*,?\s+",
     re.IGNORECASE,
 )
-_LISTED: Final = re.compile(r"\s*,\s*and\s+|\s*,?\s+(?:as\s+well\s+as|along\s+with|plus)\s+|\s*,\s*|\s+and\s+", re.IGNORECASE)
+_LISTED: Final = re.compile(
+    r"\s*,?\s+and\s+(?:also|separately)\s+|\s*,\s*and\s+|\s*,?\s+(?:as\s+well\s+as|along\s+with|plus)\s+|\s*,\s*|\s+and\s+",
+    re.IGNORECASE,
+)
 _THINGS: Final = re.compile(
     r"^(?P<lead>(?:i|we)(?:'d|\s+would)?\s+(?:need|want|like)|give\s+(?:me|us)|get\s+(?:me|us)|prepare|send\s+me)\s+"
     r"(?:(?:these|the\s+following|two|three|four|five|several)\s+)+(?:things|items|documents|deliverables|outputs)\s*:\s*(?P<things>.+)$",
@@ -37,7 +40,7 @@ _SECOND_OBJECT: Final = re.compile(  # "calculate the NPV first, then the IRR"
 # One verb, two things, each with a complement of its own: "find a hotel in Turin and a train from Milan".
 _WITH_OWN: Final = r"(?:[\w'’-]+\s+){1,4}?(?:for|in|of|from|on|at|to)\s+[^,;:.?!]{2,60}"
 _ASKED_FOR: Final = re.compile(
-    r"^(?P<verb>(?:find|get|book|order|fetch|pull|request|arrange|reserve|buy|prepare|write|draft|create|check|make|schedule|design|look\s+up|find\s+out)"
+    r"^(?P<verb>(?:find\s+out|find|know|get|book|order|fetch|pull|request|arrange|reserve|buy|prepare|write|draft|create|check|make|schedule|design|look\s+up)"
     r"(?:\s+(?:me|us))?|(?:i|we)(?:'d|\s+would)?\s+(?:need|want|like)(?:\s+to\s+(?:know|see|have))?|(?:i'm|we're)\s+(?:after|looking\s+for)|(?:give|send|show|tell)\s+(?:me|us))\s+",
     re.IGNORECASE,
 )
@@ -94,7 +97,7 @@ def _of_each(verb: str, things: list[str]) -> list[tuple[str, Link]]:
     """Return a request for each of several things, none of which shares its complement or its article with another."""
     if len(things) < 2 or not all(_THING_OF_ITS_OWN.match(one) for one in things) or not _are_apart(*things):
         return []
-    if len(things) == 2 and tokens(things[0])[0][:1] != tokens(things[1])[0][:1]:
+    if len(things) == 2 and len({tokens(one)[0] in {"a", "an"} for one in things}) > 1:
         return []  # "a list of the guests and the reasons for coming"
     return [(f"{verb} {one}", Link.AND if at else Link.SENTENCE) for at, one in enumerate(things)]
 

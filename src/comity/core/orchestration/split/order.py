@@ -15,11 +15,22 @@ from comity.core.orchestration.split.reference import (
     refers_back,
     refers_to_one,
 )
-from comity.core.orchestration.split.verbs import WH, tokens, without_politeness
-from comity.core.orchestration.split.work import is_chain, is_drawn_from, is_next_in_line, makes_something, names_its_matter
+from comity.core.orchestration.split.verbs import AUXILIARIES, WH, without_politeness
+from comity.core.orchestration.split.work import (
+    carries_on,
+    is_about_its_topic,
+    is_alike,
+    is_chain,
+    is_drawn_from,
+    is_next_in_line,
+    makes_something,
+    names_its_matter,
+)
 
 _WEAK: Final = frozenset({Link.AND, Link.SENTENCE})
 _TOLD: Final = frozenset({Link.THEN, Link.NUMBERED})
+_QUESTION: Final = re.compile(rf"(?:and\s+)?(?:{'|'.join(WH | AUXILIARIES)})\b", re.IGNORECASE)
+_START: Final = re.compile(r"^(?:start|begin)\s+(?:from|with|at)\s", re.IGNORECASE)
 _SAYS_THEN: Final = re.compile(
     r"^(?:[a-z]+(?:['’][a-z]+)?\s+){1,3}then\s+[a-z]+|\b(?:afterwards?|after\s+(?:that|this)|subsequently)\W*$", re.IGNORECASE
 )  # "I'd then like a summary", "email Bo afterwards"
@@ -52,6 +63,8 @@ def ordered(pieces: list[Piece]) -> Plan:
 
 def _tie(pieces: list[Piece]) -> None:
     """Make steps of pieces that are one piece of work by their verbs, or that repeat the first one."""
+    if pieces[1:] and pieces[1].link is Link.AND and _START.match(pieces[0].text):
+        pieces[1].link = Link.THEN
     for at, piece in enumerate(pieces):
         if piece.link is Link.SENTENCE and at and _SAYS_THEN.search(piece.text):
             piece.link = Link.THEN
@@ -71,11 +84,17 @@ def _needs(pieces: list[Piece]) -> list[bool]:
     """
     needs = [_refers(pieces, at) for at in range(len(pieces))]
     for at in range(1, len(pieces)):
-        text, is_weak = pieces[at].text, pieces[at].link is Link.AND and not needs[at] and not names_its_matter(pieces[at].text)
+        text, is_weak = pieces[at].text, pieces[at].link is Link.AND and not needs[at]
         is_led = at + 1 < len(pieces) and pieces[at + 1].link is Link.AND and points_at_one(pieces[at + 1].text)
-        if is_weak and is_led and not makes_something(text) and pieces[at - 1].link in {Link.AND, Link.SENTENCE}:
+        if (
+            is_weak
+            and is_led
+            and not names_its_matter(text)
+            and not makes_something(text)
+            and pieces[at - 1].link in {Link.AND, Link.SENTENCE}
+        ):
             needs[at] = True  # "convert the file, correct the formatting and send it to me"
-        elif is_weak and at > 1 and needs[at - 1] and pieces[at - 1].link in _WEAK:
+        elif is_weak and carries_on(text) and at > 1 and needs[at - 1] and pieces[at - 1].link in _WEAK:
             needs[at] = True  # "find the bug, fix it and write a test"
     return needs
 
@@ -84,21 +103,22 @@ def _refers(pieces: list[Piece], at: int) -> bool:
     if at == 0:
         return False
     text, last = pieces[at].text, pieces[at - 1].text
-    if pieces[at].link is Link.SENTENCE and _are_questions(last, text):
+    if pieces[at].link in _WEAK and _are_questions(last, text):
         return False  # "Who is the CFO of Siemens? What was their revenue?"
+    if is_alike(text, last) and not points_at_one(text):
+        return False  # "Find the best plumber in Graz. Find the best painter in Linz."
     before = "; ".join(one.text for one in pieces[:at])
     is_listed = pieces[at].link is Link.AND
     return (
         refers_back(text, before)
         or is_next_in_line(text, last, is_listed=is_listed)
-        or (is_listed and is_drawn_from(text, last))
+        or (is_listed and (is_drawn_from(text, last) or is_about_its_topic(text, last)))
     )
 
 
 def _are_questions(one: str, other: str) -> bool:
     """Return whether two texts are questions, the other about what the one speaks of and not about its answer."""
-    first = (*tokens(without_politeness(one))[:1], *tokens(without_politeness(other))[:1])
-    return all(word in WH for word in first) and is_about_the_same(other)
+    return all(_QUESTION.match(without_politeness(text)) for text in (one, other)) and is_about_the_same(other)
 
 
 def _has_its_antecedent(pieces: list[Piece], at: int) -> bool:

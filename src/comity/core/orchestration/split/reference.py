@@ -25,6 +25,8 @@ _BACK_WORDS: Final = re.compile(
             r"it|them|they|its|their|both|thereof|therewith|accordingly|him(?! an?\b)|each(?=\W*$)",
             r"her(?= (?:to|the|for|about|in|on|with|that|if|when|by|from|as|back)\b|\W*$)",
             r"that (?:many|much|sum|amount|number|date|day|price|rate|order|list|person|one)|which ones?",
+            r"the (?:[a-z]+ )?[a-z]+s? (?:responsible|affected|concerned|involved|in question|at fault)",
+            r"the (?:effects?|impact|consequences?|implications?)(?= on|\W*$)",
             r"to (?:match|suit|fit|reflect (?:it|that|this))(?=\W*$)|(?:in line|along) with (?:it|that|this|them)",
             rf"(?:the|those|these|its|your|any|all) (?:[a-z]+ )?(?:{_RESULTS}|above|winners?|former|latter)",
             r"(?:based|depending|building|relying|drawing) (?:up)?on (?:that|this|it|these|those|the)",
@@ -59,6 +61,7 @@ _BARE_PLURAL: Final = re.compile(
 )
 _NEW: Final = re.compile(r"\b(?:an?|some|any|every|each)\s+((?:[a-z-]+\s+){0,2}[a-z-]+)", re.IGNORECASE)
 _KNOWN: Final = re.compile(r"\b(?:the|that|this)\s+((?:[a-z-]+\s?){1,3})", re.IGNORECASE)
+_MENTIONED: Final = re.compile(r"\b(?:into|by|and|for|of)\s+([a-z]{3,}s)\b")
 _DOCUMENTS: Final = frozenset(  # verbs of requests that are things as well
     {"report", "plan", "forecast", "brief", "draft", "list", "model", "estimate", "design", "budget", "quote", "invoice", "map",
      "chart", "survey", "test"}
@@ -88,7 +91,7 @@ _UNBOUND: Final = re.compile(  # a part of what stands before it: "flag anything
 )
 _PRODUCT: Final = re.compile(  # what a part gives, named by a noun of no matter: "the marks", "the resulting text"
     r"\b(?:the|this|that|these|those|your)\s+(?:(?:[a-z]+(?:ed|ing|al)|new|main|net|full|best|worst|top)\s+)?"
-    r"(?:text|file|output|figures?|numbers?|marks?|scores?|grades?|differences?|discrepanc(?:y|ies)|errors?|issues?|problems?|gaps?|changes"
+    r"(?:text|gist|essence|highlights|takeaways|file|output|figures?|numbers?|marks?|scores?|grades?|differences?|discrepanc(?:y|ies)|errors?|issues?|problems?|gaps?|changes"
     r"|translation|transcript|summary|shortlist|recommendations?|suggestions?|responses?|replies|options|matches|averages?|percentages?"
     r"|trends?|patterns?|culprits?|cause|solution|reasons?|selection|calculations?)\b"
     r"(?!\s+(?:of|for|from|about|in|with|between)\b|['’]s|\s+(?!to\b|as\b|by\b|on\b|and\b|into\b|accordingly\b|back\b)[a-z]+(?<!ed)(?<!ly)\b)",
@@ -108,6 +111,9 @@ _EXTREME: Final = re.compile(  # of the things that stand before it: "redesign t
     r"|(?!latest|nearest|earliest|rest|test|request|interest|guest|west|east|harvest)[a-z]{2,}est)\s+[a-z]+\W*$",
     re.IGNORECASE,
 )
+_THERE: Final = re.compile(
+    r"^\W*(?!(?:what|how|who|when|where|which|is|are|do|does|can)\b)[a-z]+\s+(?!an?\b).*\bthere\W*$", re.IGNORECASE
+)
 _THEIR_OWN: Final = re.compile(  # "ask Vienna for their timetable"
     r"(?<=\s)(?-i:[A-Z])\w+\s(?:[a-z]+\s+){0,2}(?:for|about|on|of|with|to)\s+(?:their|his|her|its)\b", re.IGNORECASE
 )
@@ -120,6 +126,7 @@ _HAS_BEEN: Final = re.compile(
     r"\b(?:has|have|was|were)\s+(?:been\s+)?[a-z]+(?:ed|t|n)\b", re.IGNORECASE
 )  # "that it has been sent"
 _POINTED: Final = re.compile(r"\b(?:it|them|they|its)\b", re.IGNORECASE)
+_RESULT: Final = re.compile(r"\bthe\s+(?:result|outcome|answer|output|total)\b", re.IGNORECASE)
 _EACH: Final = re.compile(r"\beach(?:\s+(?:one|of\s+them))?\W*$|\beach\s+one\b|\b(?:those|any)\W*$", re.IGNORECASE)
 _PRONOUN: Final = re.compile(r"\b(?:it|them|they|its|their)\b", re.IGNORECASE)
 _PLURAL: Final = re.compile(r"\b[a-z]{3,}(?<!s)s\b", re.IGNORECASE)
@@ -135,6 +142,7 @@ def refers_back(text: str, before: str) -> bool:
         or (_UNBOUND.match(text) and not OTHER_MATTER.search(text))
         or _PRODUCT.search(text)
         or _EXTREME.match(text)
+        or _THERE.match(text)
         or _ANSWER.match(text)
         or _DELIVERED.match(text)
         or _NOTIFIED.match(text)
@@ -150,7 +158,9 @@ def is_repeated(text: str, before: str) -> bool:
 
 def points_at_one(text: str) -> bool:
     """Return whether a part has a pronoun for a thing or for each of several things."""
-    return bool(_POINTED.search(text) or _EACH.search(text) or _DELIVERED.match(text) or _is_lone_verb(text))
+    return bool(
+        _POINTED.search(text) or _RESULT.search(text) or _EACH.search(text) or _DELIVERED.match(text) or _is_lone_verb(text)
+    )
 
 
 def _is_lone_verb(text: str) -> bool:
@@ -202,6 +212,7 @@ def _names_what_was_made(text: str, before: str) -> bool:
         return True  # "sign the contract and send the contract to Bo"
     made = {word for phrase in _NEW.findall(before) for word in tokens(phrase) if len(word) >= _MADE_LENGTH_MIN}
     made |= {word.lower() for word in _BARE_PLURAL.findall(before)}  # "request samples"
+    made |= {word.lower() for word in _MENTIONED.findall(before)}  # "sort them into bugs and wishes"
     made |= {f"{word}s" for word in made}  # "log every bug and assign the bugs"
     known = {word for phrase in _KNOWN.findall(text) for word in tokens(phrase)}
     if {word for word in made & known if not lemma(word) or word in _DOCUMENTS}:

@@ -58,6 +58,9 @@ _STATE: Final = re.compile(
 _NAMED: Final = re.compile(
     rf"^[A-Z]\w+(?:\s[A-Z]\w+)?(?:(?:\s(?:has|have)|['’]s)\s(?:[a-z]+ed|done|written|sent|paid|built|found|made)|\s(?-i:{_ACTS}|[a-z]{{3,}}(?<![us])s$))\b"
 )
+_GOVERNS: Final = re.compile(
+    r"^we\s+[a-z]+\s+(?:(?:to|on|into|for|with|off|up)\s+)?(?:the|an?|it|them|our|my|this|that|these|those)\b", re.IGNORECASE
+)
 _OURS: Final = re.compile(r"^we\s+", re.IGNORECASE)  # "before we sign the contract"
 _ADVERB: Final = re.compile(r"^(?:first|already|just|also|then|even|ever)\s+", re.IGNORECASE)
 
@@ -76,6 +79,7 @@ def reversed_parts(text: str) -> tuple[str, str] | None:
             done
             and then
             and not (_TOLD.match(then) and (len(tokens(then)) <= _TOLD_WORDS or _is_event(done)))
+            and tokens(then if main == "late" else done)[0] not in WH  # "which licences do we need before opening a bar?"
             and not ("when" in connective.lower() and _OURS.match(early))  # an event: "when we leave the house"
             and not (_STATE.match(done) and (tokens(then)[0] in _ASKING or "when" in connective.lower()))
         ):
@@ -105,7 +109,7 @@ def _task(text: str, *, is_main: bool, is_early: bool) -> str:
     if len(words) < 2 or (words[0].endswith("s") and not words[0].endswith("ss")):
         return ""
     has_doer = bare != text
-    if (doer := _OURS.match(text)) and words[2:3] and words[1] in VERBS and words[2] in OBJECTS | {"a", "an"}:
+    if (doer := _OURS.match(text)) and words[1:2] and words[1] in VERBS and _GOVERNS.match(bare):
         return text[doer.end() :]
     is_gerund = words[0].endswith("ing") and bool(lemma(words[0]) or words[1] in OBJECTS)
     return bare if is_gerund or (has_doer and lemma(words[0])) else ""

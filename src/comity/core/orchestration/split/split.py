@@ -53,7 +53,7 @@ _FIRST: Final = re.compile(
 )
 
 _ASKED_FOR: Final = re.compile(
-    r"^(?:(?:i|we)(?:'d|\s+would|\s+also)*\s+(?:need|want|like)|give\s+(?:me|us)|get\s+(?:me|us)|prepare|produce|provide|create|make|write|draft|build|"
+    r"^(?P<verb>(?:i|we)(?:'d|\s+would|\s+also)*\s+(?:need|want|like)|give\s+(?:me|us)|get\s+(?:me|us)|prepare|produce|provide|create|make|write|draft|build|"
     r"generate|(?P<proposed>suggest|recommend|design)|show\s+(?:me|us)|send\s+(?:me|us))\s+(?:both\s+)?(?:an?|the|my|our|two|three)\s+\w+",
     re.IGNORECASE,
 )
@@ -68,6 +68,8 @@ _HAVING: Final = re.compile(
 )
 _QUOTE: Final = re.compile(r"\s*[\"'“‘]")
 _LISTED: Final = re.compile(r",\s*((?:[\w'’-]+\s*){1,3})$")
+_COMMA: Final = re.compile(r",(?!\d)")
+_SAY: Final = re.compile(r"\s*say\s+(?:\d|about|around|by\b)", re.IGNORECASE)  # for example
 _LONE: Final = re.compile(r"\s*([\w-]+)\s*,")
 _PREDICATE: Final = re.compile(
     r"^\w+\s+(?:(?:since|been|not|also|still|already|never|now)\b|\w+(?:ed|ly|ing)\b)", re.IGNORECASE
@@ -196,7 +198,7 @@ def _of_one_verb(sentence: str) -> list[Piece]:
 def _cuts(sentence: str) -> list[Piece]:
     """Return the parts of one sentence: a cut holds where both sides stand alone."""
     pieces: list[Piece] = []
-    start, link = 0, Link.SENTENCE
+    start, link, verb = 0, Link.SENTENCE, ""
     at, searched = 0, masked(sentence)
     while found := BOUNDARY.search(searched, at):
         at = max(found.start() + len(found.group().rstrip(" ,")), found.start() + 1)  # its comma may begin the next connective
@@ -206,10 +208,12 @@ def _cuts(sentence: str) -> list[Piece]:
             if kind in STRONG and not pieces:
                 link, start = kind, found.end()
             continue
-        if _is_cut(left, right, kind, found.group(), is_first=not pieces):
+        left = verb + left
+        is_second = kind in {Link.AND, Link.ALSO} and _is_second_thing(left, right)
+        if is_second or _is_cut(left, right, kind, found.group(), is_first=not pieces):
             pieces.append(Piece(left, link))
-            start, link = found.end(), kind
-    pieces.append(Piece(sentence[start:], link))
+            start, link, verb = found.end(), kind, _asked_by(left) if is_second else ""
+    pieces.append(Piece(verb + sentence[start:], link))
     return [piece for one in pieces for piece in _followed(one) if tokens(piece.text)]
 
 
@@ -229,8 +233,6 @@ def _is_cut(left: str, right: str, kind: Link, connective: str, *, is_first: boo
     is_strong = kind in STRONG
     if _QUOTE.match(right) and not is_strong:
         return False  # a name of something: "the difference between 'save' and 'save as'"
-    if kind in {Link.AND, Link.ALSO} and _is_second_thing(left, right):
-        return True
     is_lone = not is_first and "," in connective and left.strip().lower() in VERBS - AMBIGUOUS  # "fix it, deploy, and tell Bo"
     if not (is_lone or _stands(left, is_strong=False)) or not _begins(right, kind):
         return False
@@ -268,6 +270,9 @@ def _is_cut(left: str, right: str, kind: Link, connective: str, *, is_first: boo
         return False
     is_found = told[0] in {"find", "identify"} and not names_its_matter(right)
     is_shown = is_found or told[0] in {"say", "explain", "see"} or told[:2] in _SHOWN
+    is_told = told[0] in {"highlight", "list", "note", "show", "point"} and bool(WH & set(told[1:3]))
+    if said[0] == "compare" and is_told and "," not in connective:
+        return False  # "compare the versions and highlight what changed"
     is_one_look = said[0] in LOOKING and is_shown and "," not in connective and kind is Link.AND
     return not is_one_look or refers_back(right, "")
 
@@ -292,6 +297,12 @@ def _is_second_thing(left: str, right: str) -> bool:
     if not asked or not _THING.match(right) or _HOLDING.search(left):
         return False
     return asked["proposed"] is None or bool(_OF_ITS_OWN.search(left))  # "suggest a name and a slogan for the shop" is one
+
+
+def _asked_by(text: str) -> str:
+    """Return the words by which the first of two things is asked for."""
+    asked = _ASKED_FOR.match(without_politeness(text))
+    return f"{asked['verb']} " if asked else ""
 
 
 def _has_subordinate(words: list[str]) -> bool:
@@ -320,7 +331,7 @@ def _stands(text: str, *, is_strong: bool) -> bool:
 
 def _begins(text: str, kind: Link) -> bool:
     """Return whether what follows a connective begins a request of its own."""
-    if re.match(r"\s*(?:otherwise|else)\b", text, re.IGNORECASE):
+    if re.match(r"\s*(?:otherwise|else)\b", text, re.IGNORECASE) or _SAY.match(text):
         return False  # the other half of a condition
     if kind is Link.AND and (lone := _LONE.match(text)) and lone[1].lower() in AMBIGUOUS:
         return False  # an item of a list of nouns: "with date, place, prices"
@@ -334,11 +345,10 @@ def _begins(text: str, kind: Link) -> bool:
         return True
     if main_clause(text):
         return True
-    said, comma, after = text.partition(",")  # "once received, complete the form", "on that basis, list the risks"
-    is_back = bool(WHEN.match(said)) or refers_back(said, "")
-    return (
-        bool(comma) and is_back and words[0] != "while" and not lemma(words[0]) and starts_like_a_clause(after, is_strong=True)
-    )
+    said, *later = _COMMA.split(text, maxsplit=1)  # "once received, complete the form", "on that basis, list the risks"
+    if not later or words[0] in {"while", "the", "a", "an", "our", "my"} or lemma(words[0]):
+        return False
+    return (bool(WHEN.match(said)) or refers_back(said, "")) and starts_like_a_clause(later[0], is_strong=True)
 
 
 def _confirmed(pieces: list[Piece], rank: Rank) -> list[Piece]:

@@ -31,45 +31,45 @@ translate trim turn tweak unlock update upload use validate value verify view vi
 work wrap write abbreviate activate address aggregate alert anonymise anonymize append archive automate brainstorm capture
 chase clear coach communicate conduct consider consult control coordinate craft critique crop customise customize decode
 demonstrate detail dig direct dispatch do duplicate elaborate eliminate encode enumerate erase exchange feed fold freeze grab
-grant grow guess hand hold ignore infer initiate insert instruct invest justify lead leave lengthen list listen maintain
-manage meet mention navigate obtain observe outsource pass phone ping pitch pivot place point polish preview proofread prove
-purchase queue recalculate recall recheck recompute rebuild recreate recruit redesign redirect redraft refer reformat reframe
-register relate relay reopen reorganise reproduce resend reschedule resubmit retrieve return revert ring roll rotate scale
-shorten sign silence skim slice snooze source speak standardise standardize stream strip style surface swap synthesise
-synthesize tailor teach text think title triage trigger try type uncover undo unify unsubscribe vary vet visit vote wake water
-zip dim mail mute benchmark budget plan forecast know understand defer delay postpone upgrade accelerate adapt adopt advertise
-assist avoid browse calibrate collate convene curate emphasise emphasize ensure expedite facilitate halve isolate liaise
-maximise maximize minimise minimize nominate onboard oversee paraphrase photograph pinpoint prescribe prevent procure promote
-protect prune reassign rebalance reconnect recover recycle redeem reimburse reinstall relocate repair repay replenish restock
-restructure retest retire reuse reverse sanitise sanitize secure stabilise stabilize strengthen subscribe substitute supervise
-tackle terminate trace troubleshoot unblock uninstall unpack upsell withdraw multiply dispute paste thank congratulate
-apologise apologize cite crawl revoke provision broadcast narrate dictate deduplicate amortise amortize depreciate insure appeal
-cook bake wash brew rehearse annotate blend bundle clone concatenate convey corroborate cross-check debrief delegate deposit
-disclose dismiss donate embed endorse enforce engage enlarge enlist equip fact-check glean hide hypothesise hypothesize
-incorporate indicate invert iterate jot lend mediate moderate orchestrate overwrite partition permit persuade preload preorder
-randomise randomize rectify regroup reiterate remit replay repurpose resize retake retrain revisit scout shortlist shuffle steer
-stitch strategise strategize subdivide tally tighten toggle transpose unwrap widen refactor notify agree go see
-kick mop vacuum refill rinse peel chop preheat inflate lubricate fasten sew vaccinate immunise discharge admit administer
-dispense depose notarise notarize countersign redline tutor enrol enroll unload reroute debit capitalise capitalize
-compile lint rebase containerise containerize throttle offboard rebook reprice relabel ascertain peruse deduce reword
-declutter decorate dismantle evict sue arbitrate nudge welcome reassure caution unmute harvest
-prune tidy hang fetch bump backdate reassess requote
+grant grow guess hand hold ignore infer initiate insert instruct invest justify lead leave lengthen listen maintain manage
+meet mention navigate obtain observe outsource pass phone ping pitch pivot place point polish preview proofread prove purchase
+queue recalculate recall recheck recompute rebuild recreate recruit redesign redirect redraft refer reformat reframe register
+relate relay reopen reorganise reproduce resend reschedule resubmit retrieve return revert ring roll rotate scale shorten sign
+silence skim slice snooze source speak standardise standardize stream strip style surface swap synthesise synthesize tailor
+teach text think title triage trigger try type uncover undo unify unsubscribe vary vet visit vote wake water zip dim mail mute
+benchmark budget know understand defer delay postpone upgrade accelerate adapt adopt advertise assist avoid browse calibrate
+collate convene curate emphasise emphasize ensure expedite facilitate halve isolate liaise maximise maximize minimise minimize
+nominate onboard oversee paraphrase photograph pinpoint prescribe prevent procure promote protect prune reassign rebalance
+reconnect recover recycle redeem reimburse reinstall relocate repair repay replenish restock restructure retest retire reuse
+reverse sanitise sanitize secure stabilise stabilize strengthen subscribe substitute supervise tackle terminate trace
+troubleshoot unblock uninstall unpack upsell withdraw multiply dispute paste thank congratulate apologise apologize cite crawl
+revoke provision broadcast narrate dictate deduplicate amortise amortize depreciate insure appeal cook bake wash brew rehearse
+annotate blend bundle clone concatenate convey corroborate cross-check debrief delegate deposit disclose dismiss donate embed
+endorse enforce engage enlarge enlist equip fact-check glean hide hypothesise hypothesize incorporate indicate invert iterate
+jot lend mediate moderate orchestrate overwrite partition permit persuade preload preorder randomise randomize rectify regroup
+reiterate remit replay repurpose resize retake retrain revisit scout shortlist shuffle steer stitch strategise strategize
+subdivide tally tighten toggle transpose unwrap widen refactor agree go see grep decommission deprovision fork squash stash
+reboot reindex resync unmount whitelist blacklist allowlist deprecate serialise serialize parameterise parameterize bisect
+acknowledge mitigate remediate diff instrument hoover defrost commit distil distill dedupe kick mop vacuum refill rinse peel
+chop preheat inflate lubricate fasten sew vaccinate immunise discharge admit administer dispense depose notarise notarize
+countersign redline tutor enrol enroll unload reroute debit capitalise capitalize lint rebase containerise containerize
+throttle offboard rebook reprice relabel ascertain peruse deduce reword declutter decorate dismantle evict sue arbitrate nudge
+welcome reassure caution unmute harvest hang bump backdate reassess requote
 """
 # Verbs that are nouns as often: a verb only before what a noun phrase begins with, or at the end of a strong cut.
 _AMBIGUOUS: Final = """
 address answer audit balance block book budget call change chart check code comment contact copy cost count cover design
-document draft email estimate file filter focus forecast format fund grade graph group hire index interview invoice
-issue label launch link list load lock log map mark market measure model name note offer order outline pause plan plot post
-present price process
-profile project quote rank rate record report request research reserve review round sale schedule score search segment share
-ship show sketch sort split stage state stress structure study summary support survey switch tag target test text total track
-place print train transfer trim update mail use value view walk watch work benchmark brief sample sum value
+document draft email estimate file filter focus forecast format fund grade graph group hire index interview invoice issue
+label launch link list load lock log map mark market measure model name note offer order outline pause plan plot post present
+price process profile project quote rank rate record report request research reserve review round sale schedule score search
+segment share ship show sketch sort split stage state stress structure study summary support survey switch tag target test
+text total track place print train transfer trim update mail use value view walk watch work benchmark brief sample sum
 """
 # Nouns far more often: a verb only before what a noun phrase begins with, and in "back up".
 _RARE: Final = """
 back bill charge code credit date drive guide host lease light mix patch pin program rent sample serve size spend sponsor
-staff tax trade wire average cap commission contest float ground inventory mock pool probe prompt prototype question scope seed
-sequence showcase spin stack stamp weight workshop phone
+staff tax trade wire average cap commission contest float ground inventory mock pool probe prompt prototype question scope
+seed sequence showcase spin stack stamp weight workshop phone
 """
 RARE: Final = frozenset(_RARE.split())
 VERBS: Final = frozenset(_PLAIN.split()) | frozenset(_AMBIGUOUS.split()) - {"sale", "summary"}
@@ -133,10 +133,10 @@ _NO_VERBS: Final = """
 a about above across after against all along already although am among an and any around as at be because been before behind
 below beneath beside besides between beyond both but by despite down during else even except few for from half here if in
 inside into itself just least less like many more most much near neither never nor not of off on once one only onto or other
-out outside over past per quite rather same since so still such than that then there therefore though through throughout
-till to today together tomorrow tonight too toward towards twice two three four five under unless until up upon versus via
-given considering regarding provided concerning what while whereas whether who with within without worth yesterday yet i you
-he she we they yes no maybe perhaps therein
+out outside over past per quite rather same since so still such than that then there therefore though through throughout till
+to today together tomorrow tonight too toward towards twice two three four five under unless until up upon versus via given
+considering regarding provided concerning what while whereas whether who with within without worth yesterday yet i you he she
+we they yes no maybe perhaps therein
 """
 _NO_VERB: Final = frozenset(_NO_VERBS.split())
 PARTICLES: Final = frozenset({"up", "out", "down", "over", "through", "in", "off", "back", "on", "away", "again", "together"})
@@ -240,7 +240,7 @@ def starts_like_a_clause(text: str, *, is_strong: bool = False) -> bool:
     if first in {"don't", "never"} and len(words) > 1:
         first, words = words[1], words[1:]
     if first in RARE:
-        return len(words) > 2 and (words[1] in DETERMINERS or words[1] == "up" or words[1].isdecimal())
+        return len(words) > 2 and (words[1] in DETERMINERS or words[1] == "up" or _is_named(bare))
     if words[1:2] == ["of"] and first not in _WITH_OF and not is_strong:
         return False  # a noun: "the phone number and address of the branch"
     if "-" in first and lemma(first) and not first.endswith(("ing", "ed")):
@@ -263,6 +263,12 @@ def _has_object(words: list[str]) -> bool:
 
 def _may_be_a_verb(word: str) -> bool:
     return word.isalpha() and word not in _NO_VERB | DETERMINERS and not word.endswith(("ing", "ed", "ly", "s", "self", "tion"))
+
+
+def _is_named(text: str) -> bool:
+    """Return whether a name or a number follows the first word: "patch CVE-2024-3094"."""
+    after = text.split()[1:2]
+    return bool(after) and (after[0][:1].isupper() or any(one.isdigit() for one in after[0]))
 
 
 def _is_plural_or_named(text: str, words: list[str]) -> bool:

@@ -5,28 +5,28 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from comity.core.orchestration.split.verbs import tokens, without_politeness
+from comity.core.orchestration.split.verbs import AUXILIARIES, VERBS, WH, tokens, without_politeness
 
 # Verbs by their stage in a piece of work: bring something, work on it, make something of it, hand it over.
 _BRINGING: Final = """
-load fetch pull import collect gather extract download scan read scrape retrieve parse transcribe export query open review merge
-locate interview
+load fetch pull import collect gather extract download scan read scrape retrieve parse transcribe export query open review
+merge locate interview
 """
 _WORKING: Final = """
-clean remove normalise normalize deduplicate summarise summarize sort group cluster aggregate filter tabulate visualise
-visualize fit condense sum total drop validate extract highlight count spot flag detect identify rank pick select shortlist
-score classify categorise categorize tally average prioritise prioritize isolate pinpoint annotate screen redesign
+clean remove normalise normalize deduplicate dedupe distil summarise summarize sort group cluster aggregate filter tabulate
+visualise visualize fit condense sum total drop validate extract highlight count spot flag detect identify rank pick select
+shortlist score classify categorise categorize tally average prioritise prioritize isolate pinpoint annotate screen redesign
 """
 _RECKONING: Final = """
 calculate compute add analyse analyze check compare evaluate estimate code commit apply fix install repair correct update
 translate convert figure work match reconcile assess refine negotiate tidy adjust rename compress record enter log revise edit
 """
 _MAKING: Final = """
-draft write print plot chart produce build prepare create report recommend propose design decide compile
+draft write rewrite print plot chart produce build prepare create report recommend propose design decide compile
 """
 _CLOSING: Final = """
-verify confirm proofread sign send publish submit share open file cancel close deploy release archive post notify inform email
-place upload circulate forward
+verify confirm proofread export sign send publish submit share open file cancel close deploy release archive post notify
+inform email place upload circulate forward
 """
 # Verbs that begin a piece of work, and verbs whose answer the next part may use.
 _BEGINNING: Final = "determine measure debug take find get translate assess screen inspect test"
@@ -36,7 +36,7 @@ find determine check identify look review investigate calculate establish work f
 # Verbs that need a source: what they single out stands in something.
 _SINGLING_OUT: Final = """
 spot flag highlight extract tabulate total sum average tally classify categorise categorize screen isolate pinpoint shortlist
-rank filter aggregate deduplicate prioritise prioritize identify detect
+rank filter aggregate deduplicate dedupe prioritise prioritize identify detect
 """
 _RUNNING: Final = (
     "book order pay cancel renew call ring buy water feed turn switch close start send reply remind invite hire move"
@@ -47,15 +47,23 @@ _LOOKED_UP: Final = _BROUGHT | frozenset(_LOOKING_UP.split())
 _WORKED_ON: Final = frozenset(_WORKING.split())
 _SINGLED_OUT: Final = frozenset(_SINGLING_OUT.split())
 _ERRANDS: Final = frozenset(_RUNNING.split())
+_ROOT_MIN: Final = 4  # letters
+_UNTOPICAL: Final = """
+with from that this what which when where whether have into about their them they there been were will would should could also
+then more most each every after before time year month week today tomorrow please need team people last next list report date
+"""
+_TOPICLESS: Final = frozenset(_UNTOPICAL.split()) | {""}
+_FOUND: Final = frozenset({"find", "locate", "look", "identify"})
 _STEPS_MIN: Final = 2  # after the first
 _STAGE: Final = {
     verb: stage for stage, verbs in ((3, _CLOSING), (2, _MAKING), (1, _RECKONING), (1, _WORKING)) for verb in verbs.split()
 }
 OTHER_MATTER: Final = re.compile(r"\b(?:our|my)\b|\d|(?<!^)\b[A-Z][a-z]", re.MULTILINE)
+_NAMED: Final = re.compile(r"\d|(?<!^)\b[A-Z][a-z]", re.MULTILINE)
 _NEW_THING: Final = re.compile(r"^\W*[a-z]+\s+(?:up\s+)?(?:an?|some|new|more|another|two|three)\s", re.IGNORECASE)
 _COMPLEMENT: Final = re.compile(r"\b(?:for|about|on|of|at|in|from)\s", re.IGNORECASE)
 _ASKED: Final = re.compile(
-    r"^\W*(?:determine|work\s+out|figure\s+out|find\s+out|see|check|verify|confirm|decide|establish|tell\s+(?:me|us)|recommend|advise|suggest|explain)\s+"
+    r"^\W*(?:determine|work\s+out|figure\s+out|find\s+out|see|check|verify|confirm|decide|establish|tell\s+(?:me|us)|recommend|advise|suggest|explain|list|describe|outline|note|test)\s+"
     r"(?:me\s+|us\s+)?(?:what|which|who|whose|how|why|whether|if|that|where|when)\b(?!.*(?:['’]\s|\babout\b|\bfor\b))(?:\W*[\w'’-]+){1,6}\W*$",
     re.IGNORECASE,
 )
@@ -83,6 +91,39 @@ def names_its_matter(text: str) -> bool:
     return bool(OTHER_MATTER.search(text) or (new and _COMPLEMENT.search(text, new.end())))
 
 
+def is_alike(text: str, last: str) -> bool:
+    """Return whether two parts have the same verb: as a rule they do one thing to two others."""
+    verb = tokens(without_politeness(text))[:1]
+    return verb == tokens(without_politeness(last))[:1] and not VERBS.isdisjoint(verb)
+
+
+def is_about_its_topic(text: str, last: str) -> bool:
+    """Return whether a part speaks of a thing that the part before it names, and of no other.
+
+    "Pull the sales by region and find the region that declines most".
+    """
+    verb, *said = tokens(without_politeness(text))
+    before = tokens(without_politeness(last))
+    if names_its_matter(text) or verb in WH | AUXILIARIES or not before:
+        return False
+    return bool({_root(word) for word in said} & {_root(word) for word in before[1:]} - _TOPICLESS)
+
+
+def _root(word: str) -> str:
+    """Return a noun without its plural; the empty root of what is no noun or too short."""
+    bare = word.removesuffix("'s")
+    root = bare[:-3] + "y" if bare.endswith("ies") else bare[:-1] if bare.endswith("s") and not bare.endswith("ss") else bare
+    return root if len(root) >= _ROOT_MIN else ""
+
+
+def carries_on(text: str) -> bool:
+    """Return whether a part can be the next step of a chain: it names no matter of its own, or makes something for the user."""
+    if not names_its_matter(text):
+        return True
+    verb = "".join(tokens(without_politeness(text))[:1])
+    return _STAGE.get(verb, 0) > 0 and not _NAMED.search(text)
+
+
 def makes_something(text: str) -> bool:
     """Return whether the object of a part is new: "draft a memo"."""
     return bool(_NEW_THING.match(text))
@@ -94,7 +135,11 @@ def is_drawn_from(text: str, last: str) -> bool:
     "Take stock of the cellar and work out what is running low", "find the cause of the delay and inform the customer".
     """
     looked = tokens(without_politeness(last))
-    if not looked or looked[0] not in _LOOKED_UP or names_its_matter(text):
+    if not looked or looked[0] not in _LOOKED_UP:
+        return False
+    if "there" in tokens(text) and looked[0] in _FOUND:
+        return True  # "locate a tool library and reserve a drill there"
+    if names_its_matter(text):
         return False
     return bool(_ASKED.match(text) or _CONCLUDED.match(text) or _INFORMED.match(text))
 
