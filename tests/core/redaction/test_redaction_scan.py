@@ -25,9 +25,10 @@ from comity.core.redaction import (
     redact_text,
 )
 from comity.core.redaction.detector import PatternDetector
+from comity.core.redaction.hints import families_of
 from comity.core.redaction.redact import redact_json_sliced
-from comity.core.redaction.scan import Wall, _hints_apart
-from comity.core.redaction.shapes import HINT_GAP, NUMBER_CHARS_MAX, foreign_label_start, plain_words
+from comity.core.redaction.scan import _CLEAN_BYTES_MAX, _CLEAN_MAX, Wall
+from comity.core.redaction.shapes import HINT_GAP, NUMBER_CHARS_MAX, compile_test, foreign_label_start, plain_words
 
 
 class Literal:
@@ -281,11 +282,40 @@ def test_a_scanner_that_has_seen_all_kinds_of_text_stays_quick():
     assert not any(scanner.may_find_in_json(plain) for _ in range(40))
 
 
-def test_no_hint_that_waits_for_the_end_of_a_text_shares_a_pattern_with_others():
-    """Its states would multiply theirs, and no warm process would come to an end of building them."""
-    near, far = _hints_apart(DETECTORS)
-    assert HINT_GAP not in near
-    assert all((HINT_GAP in detector.hint) == (f"(?:{detector.hint})" in far) for detector in DETECTORS)
+def test_few_hints_that_wait_for_the_end_of_a_text_share_a_pattern():
+    """Each such hint multiplies the states of the others, and no warm process would come to an end of building them."""
+    for family in families_of(DETECTORS):
+        gaps = sum(HINT_GAP in pattern for pattern in family.patterns)
+        assert gaps in {0, len(family.patterns)}
+        assert gaps <= 8
+
+
+def test_detectors_are_relevant_where_their_own_hint_matches():
+    """Wrong are a hint cut at the wrong place, labels joined to another value's gap, and numbers sought in no digits."""
+    chance, hints = Random(7), {detector: compile_test(detector.hint) for detector in DETECTORS}
+    words = "account passport phone born zip code card pin bic mail at route street token password user plate tel"
+    words += ' is CA 94107 4111111111111111 DEUTDEFF 12 345678 +49 1984-05-06 ab@c.de x1 secretXY7 B-AB12 "key": , .'
+    plain = [word for word in words.split() if word.isascii() and not any(map(str.isdigit, word))]
+    for vocabulary in (words.split(), plain) * 300:
+        text = " ".join(chance.choices(vocabulary, k=chance.randrange(1, 12)))
+        expected = [detector for detector in DEFAULT_SCANNER.detectors if hints[detector](text)]
+        assert whole(DEFAULT_SCANNER.relevant(text)) == expected
+        assert DEFAULT_SCANNER.may_find(text) == bool(expected)
+
+
+def test_a_document_that_was_clean_is_looked_at_again_once_it_holds_something():
+    scanner, clean = Scanner(DETECTORS), b'{"text":"nothing to see"}'
+    assert not scanner.may_find_in_json(clean)
+    assert not scanner.may_find_in_json(clean)
+    assert scanner.may_find_in_json(clean.replace(b"see", b"see of ann@example.com"))
+
+
+def test_clean_documents_that_are_remembered_have_a_bound():
+    scanner = Scanner(DETECTORS)
+    for number in range(2 * _CLEAN_MAX):
+        assert not scanner.may_find_in_json(b'{"word":"%s"}' % (b"x" * number))
+    assert len(scanner._clean) <= _CLEAN_MAX
+    assert max(map(len, scanner._clean)) <= _CLEAN_BYTES_MAX
 
 
 @given(st.text(string.printable.strip(), max_size=40), st.text(string.printable.strip(), max_size=40))

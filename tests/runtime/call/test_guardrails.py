@@ -194,7 +194,8 @@ FULL = {  # a secret in every field of a reply that can hold a text of the calle
 @pytest.mark.parametrize("status", [Status.ERROR, Status.PARTIAL, Status.NEEDS_INPUT])
 def test_no_field_of_a_reply_keeps_a_copy_of_what_was_withheld(status, verdict):
     reply = Reply(status=status, confidence=0.5, data={"account": 42}, **FULL)
-    released, is_withheld, _ = release(None, reply, [Guardrail(name="g", outbound=lambda *_: verdict)])
+    judged = release(None, reply, [Guardrail(name="g", outbound=lambda *_: verdict)])
+    released, is_withheld = judged.reply, judged.is_withheld
     assert is_withheld
     assert "ninety-one-37" not in msgspec.json.encode(released).decode()
     assert released.data == (None if isinstance(verdict, Stop) else {"account": 42})
@@ -209,7 +210,7 @@ def test_what_happens_to_each_field_of_a_withheld_reply_is_decided_and_tried():
 def test_a_guardrail_may_keep_fields_that_it_has_looked_at():
     reply = Reply.success(message="rude", new_facts=("a fact",), warnings=("old rates",))
     verdict = Rewrite("polite", keep=("new_facts", "warnings"))
-    released, *_ = release(None, reply, [Guardrail(name="g", outbound=lambda *_: verdict)])
+    released = release(None, reply, [Guardrail(name="g", outbound=lambda *_: verdict)]).reply
     assert (released.message, released.new_facts, released.warnings) == ("polite", ("a fact",), ("old rates",))
 
 

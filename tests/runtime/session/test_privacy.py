@@ -17,7 +17,7 @@ from comity.core.agent.tool import Risk
 from comity.core.document.payload import Problem
 from comity.core.envelope.envelope import Artifact, Error, Reference
 from comity.core.journal.records import Document
-from comity.core.redaction import DETECTORS, Action, Policy, Scanner, scan
+from comity.core.redaction import DETECTORS, Action, Policy, Scanner, hints
 from comity.errors import UnavailableError
 from comity.runtime.session.privacy import Privacy
 
@@ -618,6 +618,6 @@ async def test_each_part_of_a_reply_or_an_error_is_hidden_also_where_it_is_the_o
 async def test_a_node_that_has_started_builds_no_patterns_while_calls_wait(make_node, monkeypatch):
     agents, seen = relay()
     async with make_node(agents, privacy=Privacy(scanner=Scanner(DETECTORS))) as node:
-        monkeypatch.setattr(scan, "compile_test", None)  # a pattern that were built now would fail the call
+        monkeypatch.setattr(hints, "compile_test", None)  # a pattern that were built now would fail the call
         assert (await call(node)).ok
     assert CARD not in str(seen)

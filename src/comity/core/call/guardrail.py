@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
@@ -118,7 +118,7 @@ def redact_failures(*, sensitive: Callable[[Any], bool] | None = None, notice: s
     return Guardrail(name="redact_failures", outbound=check)
 
 
-class Passed(NamedTuple):
+class Passed(Struct, frozen=True):
     """A request as its callee may see it, and which guardrails changed it, in words for the audit."""
 
     request: Request
@@ -159,7 +159,7 @@ def unsaid(request: Request) -> Request:
     )
 
 
-class Released(NamedTuple):
+class Released(Struct, frozen=True):
     """A reply as its caller may see it, whether a guardrail took words of the callee away, and what each did, for the audit."""
 
     reply: Reply

@@ -463,9 +463,9 @@ PLACE: tuple[PatternDetector, ...] = (
             rf"{BEFORE}[0-9]{{5}}(?:-[0-9]{{4}})?{AFTER_DIGIT}(?![ ](?!and|or|please|is|in|for|to|was|usa|with"
             rf"|[a-z_]{{1,20}}[=:])[a-z]{{3}})"
         ),
-        hint=rf"(?:(?:(?i:zip|plz|post[ _\-]?(?:al|code|leit)|code[ _\-]?postal"
-        rf"|cap[^a-z]|cep[^a-z]|индекс)|CAP|CEP|PSČ|NPA|CP|邮编|郵便|우편){HINT_GAP}|(?:{_STATES}),?[ ])"
-        rf"{HINT_BEFORE_DIGIT}?[0-9]{{5}}{HINT_AFTER}",
+        hint=rf"(?:(?i:zip|plz|post[ _\-]?(?:al|code|leit)|code[ _\-]?postal"
+        rf"|cap[^a-z]|cep[^a-z]|индекс)|CAP|CEP|PSČ|NPA|CP|邮编|郵便|우편){HINT_GAP}{HINT_BEFORE_DIGIT}?[0-9]{{5}}{HINT_AFTER}"
+        rf"|(?:{_STATES}),?[ ]{HINT_BEFORE_DIGIT}?[0-9]{{5}}{HINT_AFTER}",
         need=Need.CONTEXT,
         is_number=True,
         context=words(

@@ -339,11 +339,10 @@ def _name_in(value: dict[Any, Any]) -> str:
 class _Walk:
     """One pass over a nested value."""
 
-    __slots__ = ("_clean", "_memory", "_named", "_parts", "_plain_keys", "_policy", "_scanner", "_vault", "found")
+    __slots__ = ("_clean", "_memory", "_parts", "_plain_keys", "_policy", "_scanner", "_vault", "found")
 
     def __init__(self, vault: Vault, policy: Policy, scanner: Scanner) -> None:
         self._vault, self._policy, self._scanner = vault, policy, scanner
-        self._named: dict[str, tuple[Detector, ...]] = {}  # by key, so that a long list asks once
         self._plain_keys: dict[str, str] = {}  # keys without anything personal, and their words: records have the same ones
         self._clean: set[tuple[str, str]] = set()  # short texts in which nothing was found, each with the words before it
         self._memory = Memory()
@@ -490,9 +489,7 @@ class _Walk:
         text, key = str(number), " ".join(keys)
         if len(text) < _NUMBER_CHARS_MIN or not keys:
             return number
-        if key not in self._named:
-            self._named[key] = tuple(detector for detector in self._scanner.detectors if detector.names(key))
-        for detector in self._named[key]:
+        for detector in self._scanner.named_by(key):
             if not _is_whole(detector, text, f"{key}: "):
                 continue
             return self._hide(detector.type, number, path)

@@ -1,16 +1,11 @@
-"""Finding personal data in a text: first whether there can be any, then which values, left to right.
-
-The first question is asked of every request, so it must cost next to nothing. All hints together are two patterns for the
-linear-time regex engine of jsonschema-rs, which read a kilobyte in some six microseconds; the standard library needs
-as long for a single character class, and cannot promise linear time.
-"""
+"""Finding personal data in a text: first whether there can be any (`hints`), then which values, left to right."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from operator import attrgetter
-from typing import Final, TypeAlias
+from typing import Final
 
 from msgspec import Struct
 
@@ -18,9 +13,10 @@ from comity.core.document.slices import Sliced, whole
 from comity.core.redaction.candidates import Candidates, NamersOf, Span
 from comity.core.redaction.columns import cells_of
 from comity.core.redaction.detector import Before, Detector, Need, PatternDetector
+from comity.core.redaction.hints import Test, families_of, has_digit, relevant
 from comity.core.redaction.labelled import LabelledDetector
-from comity.core.redaction.normal import ODD_HINT, Copy, is_odd
-from comity.core.redaction.shapes import CONTEXT_CHARS, HINT_GAP, SKELETON_CHARS, WALL, compile_test, foreign_label_start
+from comity.core.redaction.normal import Copy, is_odd
+from comity.core.redaction.shapes import CONTEXT_CHARS, SKELETON_CHARS, WALL, foreign_label_start
 from comity.core.redaction.table import DETECTORS
 
 _AFTER_CHARS = 24
@@ -36,12 +32,9 @@ _LIST_OF_WALLS = re.compile(f"{WALL}(?:{_JOINT}{WALL})+")
 _OPEN_LIST = re.compile(rf"{WALL}{_JOINT}\Z")
 _JOINT_CHARS = 8
 _WINDOW_CHARS_KEPT, _WINDOWS_KEPT, _JUDGEMENTS_KEPT = 512, 1000, 4096
-_HINTS_IN_GROUP, _GROUPS_TOGETHER = 5, 5  # tested together first: in a short text mostly none of them matches
 # A slice of work: one detector's candidates that begin in `_SLICE_CHARS` characters, or `_SLICE_ITEMS` candidates judged or
 # gaps searched. A pattern looks past the end of its stretch, up to 832 characters far: shorter stretches are mostly read twice.
 _SLICE_CHARS, _SLICE_ITEMS = 2048, 16
-_ANYTHING = "(?s:.)?"  # the hint of a detector without one
-_MASK_HINT = r"\*{4}[A-Za-z0-9@]"  # a mask ends a run of digits that hints would take for one
 
 
 class Wall(Struct, frozen=True, gc=False):
@@ -51,9 +44,8 @@ class Wall(Struct, frozen=True, gc=False):
     end: int
 
 
-_Test: TypeAlias = Callable[[str], bool]
-_Group: TypeAlias = tuple[_Test, list[tuple[_Test, Detector]]]
-
+_CLEAN_MAX, _CLEAN_BYTES_MAX = 512, 2048
+_KEYS_MAX, _KEY_CHARS_KEPT = 2048, 128
 _BACKSLASH = ord("\\")  # as a number: looking for it does not make Python build a search string
 
 
@@ -63,7 +55,7 @@ class Scanner:
     `slice_chars` is how much of a long text is searched between two pauses; it changes nothing in what is found.
     """
 
-    __slots__ = ("_columned", "_groups", "_hints", "_tests", "detectors", "is_local", "slice_chars")
+    __slots__ = ("_clean", "_columned", "_families", "_hintless", "_named", "_tests", "detectors", "is_local", "slice_chars")
 
     def __init__(self, detectors: Iterable[Detector], *, slice_chars: int = _SLICE_CHARS) -> None:
         self.slice_chars = slice_chars
@@ -71,71 +63,72 @@ class Scanner:
         # Built-in detectors never join words across a stretch of plain prose, so a stream may let that go at once.
         self.is_local = all(isinstance(detector, PatternDetector | LabelledDetector) for detector in self.detectors)
         self._columned = [one for one in self.detectors if isinstance(one, PatternDetector | LabelledDetector)]
-        self._hints = _hints_apart(self.detectors)
-        self._tests: tuple[_Test, _Test] | None = None  # made on first use
-        self._groups: list[tuple[_Test, list[_Group]]] = []  # made on first use
+        self._families = families_of(self.detectors)
+        self._hintless = {detector for detector in self.detectors if detector.hint is None}
+        self._tests: tuple[list[Test], list[Test]] | None = None  # made on first use
+        self._clean: set[bytes] = set()  # short documents of late, in which there can be nothing: many come again
+        self._named: dict[str, tuple[Detector, ...]] = {}
 
     def prepare(self) -> None:
         """Build the tests and patterns that are otherwise built on first use, for which a running loop has no time."""
         for detector in self._columned:
             detector.prepare()
-        if self._tests is None:
-            self._test()
-        if not self._groups:
-            self._group()
+        for family in self._families:
+            _ = family.groups
+        self._make_tests()
 
     def may_find(self, text: str) -> bool:
         """Return False only if no detector can find anything in `text`."""
-        near, far = self._tests or self._test()
-        return not _is_readable(text) or near(text) or far(text)
+        return not _is_readable(text) or self._may_match(text)
 
     def may_find_in_json(self, raw: bytes) -> bool:
         """Return False only if no detector can find anything in the strings and keys of a JSON document."""
+        clean = self._clean
+        if raw in clean:
+            return False
         # An escaped code point may spell any character of a value. Looking for the one byte first is four times faster.
-        if _BACKSLASH in raw and b"\\u" in raw:
+        if (_BACKSLASH in raw and b"\\u" in raw) or self._may_match(raw.decode()):
             return True
-        near, far = self._tests or self._test()
-        text = raw.decode()
-        return near(text) or far(text)
+        if len(raw) <= _CLEAN_BYTES_MAX:
+            if len(clean) == _CLEAN_MAX:
+                clean.clear()
+            clean.add(raw)
+        return False
 
-    def _test(self) -> tuple[_Test, _Test]:
-        near, far = self._hints
-        self._tests = compile_test(near), compile_test(far)
+    def _may_match(self, text: str) -> bool:
+        """Return whether a hint matches a text, or a detector has none."""
+        tests, tests_of_numbers = self._tests or self._make_tests()
+        for test in tests:
+            if test(text):
+                return True
+        if tests_of_numbers and has_digit(text):
+            for test in tests_of_numbers:
+                if test(text):
+                    return True
+        return bool(self._hintless)
+
+    def _make_tests(self) -> tuple[list[Test], list[Test]]:
+        numbers = [family.test for family in self._families if family.has_numbers]
+        self._tests = [family.test for family in self._families if not family.has_numbers], numbers
         return self._tests
 
     def relevant(self, text: str) -> Sliced[list[Detector]]:
         """Return the detectors that could find something in `text`."""
         if not _is_readable(text):
             return list(self.detectors)
-        is_long = len(text) > self.slice_chars
-        found: list[Detector] = []
-        for test_all, groups in self._groups or self._group():
-            if is_long:
-                yield
-            if not test_all(text):
-                continue
-            for test, members in groups:
-                if is_long:
-                    yield
-                if not test(text):
-                    continue
-                for test_one, detector in members:
-                    if is_long:
-                        yield
-                    if test_one(text):
-                        found.append(detector)
-        return found
+        found = yield from relevant(self._families, text, is_long=len(text) > self.slice_chars)
+        return [detector for detector in self.detectors if detector in found or detector in self._hintless]
 
-    def _group(self) -> list[tuple[_Test, list[_Group]]]:
-        step = _HINTS_IN_GROUP * _GROUPS_TOGETHER
-        detectors = sorted(self.detectors, key=lambda detector: HINT_GAP in (detector.hint or ""))
-        for start in range(0, len(detectors), step):
-            groups: list[_Group] = []
-            for first in range(start, min(start + step, len(detectors)), _HINTS_IN_GROUP):
-                members = detectors[first : first + _HINTS_IN_GROUP]
-                groups.append((_test_of(members), [(_test_of((detector,)), detector) for detector in members]))
-            self._groups.append((_test_of(detectors[start : start + step]), groups))
-        return self._groups
+    def named_by(self, key: str) -> tuple[Detector, ...]:
+        """Return the detectors that a JSON key, as plain words, names; documents mostly have keys that others had before."""
+        named = self._named.get(key)
+        if named is None:
+            named = tuple(detector for detector in self.detectors if detector.names(key))
+            if len(key) <= _KEY_CHARS_KEPT:
+                if len(self._named) == _KEYS_MAX:
+                    self._named.clear()
+                self._named[key] = named
+        return named
 
     def find(self, text: str, walls: Sequence[Wall] = (), *, start: int = 0, left: str = "") -> list[Span]:
         """Return the values that stand in `text` at or after `start`, none overlapping, from left to right.
@@ -384,30 +377,6 @@ def _without(things: Sequence[Wall], found: list[Span]) -> list[Span]:
         if not (needs_no_label and at < len(things) and things[at].start <= span.start):
             kept.append(span)
     return kept
-
-
-def _hints_apart(detectors: Iterable[Detector]) -> tuple[str, str]:
-    """Return all hints as two patterns: those of values that stand near their label, and those with any gap between the two.
-
-    The engine builds the states of a pattern as it reads texts. Once a label was seen, a hint with a gap stays half matched to
-    the end, so in one pattern each such label would multiply the states of all other hints: no warm process came to an end of
-    them, and short texts took half a millisecond each.
-    """
-    hints = dict.fromkeys(detector.hint for detector in detectors)
-    if None in hints:
-        return "", ""
-    near = [hint for hint in hints if hint is not None and HINT_GAP not in hint]
-    far = [hint for hint in hints if hint is not None and HINT_GAP in hint]
-    return _any_of([*near, _MASK_HINT, ODD_HINT]), _any_of(far or [_MASK_HINT])
-
-
-def _any_of(hints: Iterable[str]) -> str:
-    return "|".join(f"(?:{hint})" for hint in hints)
-
-
-def _test_of(detectors: Sequence[Detector]) -> _Test:
-    hints = dict.fromkeys(detector.hint or _ANYTHING for detector in detectors)
-    return compile_test(_any_of(hints))
 
 
 def skeleton(left: str) -> str:

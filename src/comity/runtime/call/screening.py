@@ -40,7 +40,7 @@ def screen(
         if isinstance(passed, Error):
             call.request = guardrail.unsaid(request)
             return Refused(passed.code, passed.message if privacy is None else privacy.hide_trace(passed.message))
-        call.request, note = passed
+        call.request, note = passed.request, passed.note
     if privacy is not None and (is_concerned or call.request is not request):
         work = conceal(sessions, call, call.request, body, privacy)
         is_long = _is_long(call.request, body) or len(sessions.vault_of(call) or ()) > SEALED_AT_ONCE

@@ -190,18 +190,19 @@ class Settlement:
 
     def _judged(self, call: Call, event: Event, reply: Reply, now_ns: int, now_ms: int, records: list[Record]) -> Reply:
         """Return the reply as the guardrails let it pass; record what they did, and the model's steps that waited for it."""
-        released, is_withheld, note = guardrail.release(call.request, reply, self._guardrails)
+        judged = guardrail.release(call.request, reply, self._guardrails)
         for step in call.unjudged or ():
             # Words of a call that was cancelled or timed out were judged by no guardrail.
-            told = step if event is FINISH and not is_withheld else step.without_words()
+            told = step if event is FINISH and not judged.is_withheld else step.without_words()
             records += (told.accepted, told.settled)
             if self.ended is not None and told.end is not None:
                 self.ended(told.end)
         call.unjudged = None
-        if note:
-            records.append(Noted(call.request, note, now_ms))
-        if is_withheld and call.log is not None:
+        if judged.note:
+            records.append(Noted(call.request, judged.note, now_ms))
+        if judged.is_withheld and call.log is not None:
             call.log.drop_aside()
+        released = judged.reply
         if released is reply:
             return reply
         if self._privacy is not None:

@@ -1,0 +1,152 @@
+"""The quick test: whether a text can hold personal data at all, and of which kinds.
+
+It is asked of every request and reply, so it must cost next to nothing. The hints of all detectors are a few patterns for the
+linear-time regex engine of jsonschema-rs; the standard library needs as long for a single character class, and cannot promise
+linear time.
+
+The engine builds the states of a pattern as it reads texts. A hint with a gap ("a label, anything, a digit") stays half
+matched to the end of a text once its label was seen, so in one pattern each such label multiplies the states of all other
+hints: no process comes to an end of building them. Hints are therefore apart in families that multiply little, and within a
+family all labels of one value share a gap. See ADR 156.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, TypeAlias
+
+from msgspec import Struct
+
+from comity.core.document.slices import Sliced
+from comity.core.redaction.detector import Category, Detector
+from comity.core.redaction.normal import ODD_HINT
+from comity.core.redaction.shapes import HINT_GAP, compile_test
+
+Test: TypeAlias = Callable[[str], bool]
+
+_HINTS_IN_GROUP: Final = 5  # tested together before each is tested alone: in a text mostly none of them matches
+_MASK_HINT: Final = r"\*{4}[A-Za-z0-9@]"  # a mask ends a run of digits that hints would take for one
+_ONLY_DIGITS: Final = re.compile(r"(?:\(\?:)?\[0-9\](?:\{[2-4]\})?\)?")
+_DIGIT_FIRST: Final = re.compile(r"(?:\(\?:)*\[(?:0-9|2-6)\]")
+has_digit: Final = compile_test("[0-9]")
+
+_SHAPES: Final = "shapes"
+_FAMILIES_OF_NUMBERS: Final = frozenset({"digits", Category.CONTACT, Category.FINANCIAL})
+
+
+class Hint(Struct, frozen=True, gc=False):
+    """One alternative of the pattern that matches wherever a detector could find something."""
+
+    pattern: str
+    detector: Detector
+
+
+_Group: TypeAlias = tuple[Test, list[tuple[Test, Detector]]]
+
+
+class Family:
+    """Hints that are tested together; their tests are made on first use."""
+
+    __slots__ = ("_groups", "_test", "has_numbers", "members", "patterns")
+
+    def __init__(self, name: str, hints: list[Hint]) -> None:
+        self.has_numbers = name in _FAMILIES_OF_NUMBERS  # then no hint of it matches a text without a digit
+        self.patterns = [*_joined(hint.pattern for hint in hints), *((_MASK_HINT, ODD_HINT) if name == _SHAPES else ())]
+        self.members = hints
+        self._test: Test | None = None
+        self._groups: list[_Group] = []
+
+    @property
+    def test(self) -> Test:
+        """The test that says whether one of the hints matches a text."""
+        if self._test is None:
+            self._test = compile_test(_any_of(self.patterns))
+        return self._test
+
+    @property
+    def groups(self) -> list[_Group]:
+        """The hints in small groups, each with a test for all of it."""
+        if not self._groups:
+            for first in range(0, len(self.members), _HINTS_IN_GROUP):
+                members = self.members[first : first + _HINTS_IN_GROUP]
+                alone = [(compile_test(one.pattern), one.detector) for one in members]
+                self._groups.append((compile_test(_any_of(_joined(one.pattern for one in members))), alone))
+        return self._groups
+
+
+def relevant(families: Iterable[Family], text: str, *, is_long: bool) -> Sliced[set[Detector]]:
+    """Return the detectors whose hints match a text, with pauses if it is long."""
+    found: set[Detector] = set()
+    is_number = has_digit(text)
+    for family in families:
+        if is_long:
+            yield
+        if (family.has_numbers and not is_number) or not family.test(text):
+            continue
+        for test, members in family.groups:
+            if is_long:
+                yield
+            if not test(text):
+                continue
+            for test_one, detector in members:
+                if is_long:
+                    yield
+                if test_one(text):
+                    found.add(detector)
+    return found
+
+
+def families_of(detectors: Iterable[Detector]) -> list[Family]:
+    """Return the hints of all detectors in families."""
+    found: dict[str, list[Hint]] = {_SHAPES: []}  # in which masks and odd characters are looked for, whatever the detectors
+    for detector in detectors:
+        for pattern in _alternatives(detector.hint or ""):
+            found.setdefault(_family(pattern, detector), []).append(Hint(pattern, detector))
+    return [Family(name, hints) for name, hints in found.items()]
+
+
+def _family(pattern: str, detector: Detector) -> str:
+    """Return with which others a hint is tested: hints that are often half matched at a time are apart."""
+    _, gap, value = pattern.partition(HINT_GAP)
+    if not gap:
+        return "words" if "(?i:" in pattern else _SHAPES
+    if _ONLY_DIGITS.fullmatch(value):
+        return "digits"
+    is_number = _DIGIT_FIRST.match(value) and detector.category in _FAMILIES_OF_NUMBERS
+    return detector.category if is_number else "rest"
+
+
+def _alternatives(hint: str) -> Iterator[str]:
+    """Yield a hint whole, or its outermost alternatives if one of them has a gap."""
+    if HINT_GAP not in hint:
+        if hint:
+            yield hint
+        return
+    start = depth = 0
+    for token in _TOKENS.finditer(hint):
+        depth += {"(": 1, ")": -1}.get(token[0], 0)
+        if token[0] == "|" and depth == 0:
+            yield hint[start : token.start()]
+            start = token.end()
+    yield hint[start:]
+
+
+_TOKENS: Final = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|[()|]", re.DOTALL)
+
+
+def _joined(patterns: Iterable[str]) -> list[str]:
+    """Return patterns with all labels of one value as one pattern, so that they share a gap."""
+    labels: dict[str, dict[str, None]] = {}
+    others: dict[str, None] = {}
+    for pattern in patterns:
+        label, gap, value = pattern.partition(HINT_GAP)
+        if gap:
+            labels.setdefault(value, {})[label] = None
+        else:
+            others[pattern] = None
+    return [*others, *(f"(?:{_any_of(before)}){HINT_GAP}(?:{value})" for value, before in labels.items())]
+
+
+def _any_of(patterns: Iterable[str]) -> str:
+    return "|".join(f"(?:{pattern})" for pattern in patterns)
