@@ -156,6 +156,7 @@ def test_the_label_before_a_value_is_read_whole(before, label):
         ("drivers-license", "drivers license"),
         ("  a..b ", "a b"),
         ("line2Address", "line2 Address"),
+        ("MyWhatsAppNo", "My Whatsapp No"),
         ("", ""),
     ],
 )

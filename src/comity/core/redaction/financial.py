@@ -385,6 +385,7 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
             r"sort\s?codes?",
             "s/c",
         ),
+        keys=LatePattern(r"(?:number|no|num|nr|code|aba|rtn)$", re.IGNORECASE),
         reach=24,
         not_after=NOT_AFTER_DIGIT,
     ),

@@ -311,11 +311,12 @@ _FORMS: Final = {
         "fi.hetu": "[0-9]{6}[A+]?[0-9]{3}[0-9A-Y]",
         "fr.nir": "[12][0-9]{12}(?:[0-9]{2})?", "hk": r"[A-Z]{1,2}[0-9]{6}\(?[0-9A]\)?", "hu.anum": "8[0-9]{9}",
         "gr.amka": "[0-3][0-9]{10}", "hr.oib": "[0-9]{11}", "il.idnr": "[0-9]{9}",
-        "in_.aadhaar": "[2-9][0-9]{11}", "in_.epic": "[A-Z]{3}[0-9]{7}",
+        "in_.aadhaar": "[0-9]{12}", "in_.pan": "[A-Z]{5}[0-9]{4}[A-Z]", "in_.epic": "[A-Z]{3}[0-9]{7}",
         "it.codicefiscale": "[A-Z]{6}[0-9]{2}[A-EHLMPRST][0-9]{2}[A-Z][0-9]{3}[A-Z]",
         "jp.in_": "[0-9]{12}", "kr.rrn": "[0-9]{13}",
         "mx.curp": "[A-Z]{4}[0-9]{6}[HMX][A-Z]{5}[A-Z0-9][0-9]", "lt.asmens": "[3-6][0-9]{10}",
-        "medicare_card": "[2-6][0-9]{9,10}", "nl.bsn": "[0-9]{9}",
+        "medicare_card": "[2-6][0-9]{9,10}", "medicare": "[2-6][0-9]{9}", "nif": "[0-9]{8}[A-Z]|[XYZ][0-9]{7}[A-Z]",
+        "ie.pps": "[0-9]{7}[A-W][ABHWTX]?", "gb.utr": "[0-9]{10}", "ua.rntrc": "[0-9]{10}", "nl.bsn": "[0-9]{9}",
         "no.fodselsnummer": "[0-9]{11}", "pl.pesel": "[0-9]{11}",
         "pt.cc": "[0-9]{9}[A-Z]{2}[0-9]", "ro.cnp": "[1-9][0-9]{12}", "ru.inn": "[0-9]{12}",
         "ru.snils": "[0-9]{11}", "se.personnummer": "(?:[12][0-9])?[0-9]{2}[01][0-9][0-9]{6}|[0-7][0-9][0-9]{9}",
@@ -325,11 +326,21 @@ _FORMS: Final = {
 }  # fmt: skip
 
 
+# Forms with their signs, where the digits alone would be any number.
+_WRITTEN: Final = {
+    module: re.compile(form)
+    for module, form in {
+        "cl.rut": r"[0-9]{1,2}\.[0-9]{3}\.[0-9]{3}-[0-9Kk]", "my.nric": "[0-9]{6}-[0-9]{2}-[0-9]{4}",
+        "br.cnpj": r"[0-9]{2}\.[0-9]{3}\.[0-9]{3}/[0-9]{4}-[0-9]{2}", "pl.nip": "[0-9]{3}-[0-9]{3}-[0-9]{2}-[0-9]{2}",
+        "nz.ird": "[0-9]{2,3}-[0-9]{3}-[0-9]{3}", "co.nit": r"[0-9]{3}\.[0-9]{3}\.[0-9]{3}-[0-9]",
+        "uy": r"[0-9]\.[0-9]{3}\.[0-9]{3}-[0-9]", "de.stnr": "[0-9]{2,3}/[0-9]{3,4}/[0-9]{4,5}",
+    }.items()
+}  # fmt: skip
 _OF_A_YEAR = re.compile("[0-9]{1,6}/(?:19|20)[0-9]{2}")  # the number of a file or a case
 
 
 def _rule(module: str, label: str) -> Rule:
-    own, form = _OWN.get(module), _FORMS.get(module)
+    own, form, written = _OWN.get(module), _FORMS.get(module), _WRITTEN.get(module)
 
     @lru_cache(maxsize=1024)
     def has_check_digit(value: str) -> bool:
@@ -339,7 +350,9 @@ def _rule(module: str, label: str) -> Rule:
         return own(compact) if own is not None else _is_standard(module, value) or _is_standard(module, compact)
 
     def is_valid(value: str) -> bool:
-        return has_check_digit(value) or (form is not None and form.fullmatch(_compact(value)) is not None)
+        if has_check_digit(value) or (form is not None and form.fullmatch(_compact(value))):
+            return True
+        return written is not None and written.fullmatch(value) is not None
 
     apart = has_check_digit if module not in _WITHOUT_CHECKSUM else None
     return Rule(label.replace("nummer", _NUMMER), is_valid, is_valid_apart=apart)

@@ -26,7 +26,7 @@ _FIRST = rf"[pkmcswhljagiebnrPKMCSWHLJAGIEBNRплПЛκΚكסपร密パ暗비�
 
 _CODE_LABELS = (
     r"(?:recovery|backup)[ -]?codes?"
-    r"|(?:one[- ]time|verification|confirmation|login|sms|2fa|authentication|auth|einmal)[ -]?(?:code|passcode"
+    r"|(?:one[- ]time|verification|confirmation|login|sms|2fa|authentication|einmal)[ -]?(?:code|passcode"
     r"|pin|password|passwort)"
     r"|(?:alarm|door|gate|access|entry|lock|safe|key ?pad|voicemail|unlock)[ -]?code|türcode|zugangscode|digicode"
     r"|code (?:for|to|of) (?:the|my|our) (?:safe|door|gate|alarm|building|garage|locker|lock|house|flat)"
@@ -41,7 +41,7 @@ _YOUR_CODE = "your code|ihr code|dein code|votre code|tu código|su código|il t
 # What a user's name and password are said to be together: "login: ann / …".
 _PAIRS = (
     "log[ -]?ins?|user[ ]?/[ ]?(?:pass|pw|password)|creds?|credentials|zugangsdaten|anmeldedaten|identifiants|credenciales"
-    "|credenziali|account|user|acceso|accesso"
+    "|credenziali|account|user|acceso|accesso|access|accès|zugang|dostęp|вход"
 )
 
 _LOGIN_NAME = r"[A-Za-z0-9][A-Za-z0-9._@-]{1,47}"
@@ -78,6 +78,7 @@ _NO_WORD = LatePattern(
     r"|\A(?i:letmein|iloveyou|changeme|opensesame|qwert[yz]?(?:uiop)?|azerty(?:uiop)?|asdfgh(?:jkl)?|zxcvbnm?)\Z"
 )
 
+_YAML_TAG = re.compile("![a-z]+")
 _PATH = re.compile(r"[.~]{0,2}/[\w.-]+(?:/|\Z)")
 
 _LABEL = LatePattern(SIGN_IN, re.IGNORECASE)
@@ -127,6 +128,8 @@ def _accept_weak(value: str) -> int:
 def is_reference(plain: str) -> bool:
     """Return whether a value says where the secret is kept, in a variable or in a file, or is the word for one."""
     if plain.isalpha() and _LABEL.compiled.fullmatch(plain):
+        return True
+    if _YAML_TAG.fullmatch(plain) or (plain[:1] == "-" and plain[1:].isalpha()):  # "${PASSWORD:-changeit}"
         return True
     if plain[:1] in ".~/" and _PATH.match(plain):
         return True
@@ -201,8 +204,8 @@ PASSWORDS: tuple[PatternDetector, ...] = (
         pattern=LatePattern(
             rf"{_BORDER}(?:{_LABELS}|pw(?=[ ](?:is|for|to|of)[ ])){_OWNER}(?:{JOINT}|(?:['’]s)?[ ]|[是は][ ]?)"
             rf"(?:(?:(?:was|is|has[ ]been)[ ])?(?:changed|set|reset|updated)[ ]to[ ])?(?:(?:is|was|ist|war|lautet:?"
-            rf"|est|était|es|era|è|é|to|jest|är|er|on|je|là|adalah|это|είναι|este|this|now)[ ])?"
-            rf"[\"'`“(\[「『]?(?P<value>[^\s\"'`“”<>\[\]{{}}()「」『』]{{6,64}})",
+            rf"|est|c['’]est|était|es|era|è|é|to|jest|är|er|on|je|là|adalah|это|είναι|este|this|now)[ ])?"
+            rf"[\"'`“(\[「『]?(?P<value>[^\s\"'`“”<>\[\]{{}}()「」『』]{{6,64}}+)(?![(\[])",
             re.IGNORECASE,
         ),
         shape_chars_max=LONG_CHARS_MAX,
@@ -236,7 +239,8 @@ PASSWORDS: tuple[PatternDetector, ...] = (
         category=Category.SECRET,
         priority=15,
         pattern=LatePattern(
-            r"(?<![A-Za-z0-9_.,])(?:[0-9]{3}[ -][0-9]{3}|[0-9]{4}-[0-9]{4}|[0-9]{4,8}|[0-9]{4,5}[AB])(?![0-9A-Za-z_]"
+            r"(?<![A-Za-z0-9_.,])(?:[0-9]{3}[ -][0-9]{3}|[0-9]{4}-[0-9]{4}|[0-9]{2}-[0-9]{2}-[0-9]{2}|[0-9]{4,8}"
+            r"|[0-9]{4,5}[AB])(?![0-9A-Za-z_]"
             r"|[.,-][0-9])"
         ),
         hint=rf"(?:(?i:{_CODE_LABELS}|{_YOUR_CODE})|OTP|otp|TAN){HINT_GAP}[0-9]{{3}}",
@@ -283,7 +287,7 @@ PASSWORDS: tuple[PatternDetector, ...] = (
             re.IGNORECASE,
         ),
         shape_chars_max=LONG_CHARS_MAX,
-        first="[luczaiLUCZAI]",
+        first="[luczaidвLUCZAIDВ]",
         hint=rf"(?i:{_PAIRS})[^A-Za-z0-9]{{1,8}}(?:(?:is|are|sind|lauten|son|sont)[ :]{{1,2}})?{_LOGIN_NAME}[ ]?[/|:]",
         accept=_accept_weak,
     ),

@@ -69,6 +69,7 @@ _MALAY = "(?:Jalan|Jln\\.?|Jl\\.|Lorong)"
 _GREEK = "Λεωφόρος|Λεωφόρου|Λεωφ\\.|[Οο]δός|[Οο]δού|Πλατεία"
 _HEBREW = "רחוב|רח['׳]|שדרות|שד['׳]"
 _ARABIC = "شارع|خیابان"
+_INDIAN = "(?:Sector|Nagar|Colony|Marg|Layout|Enclave|Vihar|[Pp]uram|Chowk|Society|Apartments|Residency)"
 _VIETNAMESE = "[A-ZĐ\u00c0-\u00dd\u1ea0-\u1ef9][a-zđ\u00e0-\u00fd\u0103-\u01b0\u1ea0-\u1ef9]{0,7}"
 _NAME = rf"[A-Z\u00c0-\u00de\u0141\u0154-\u017d][{LETTER}'’-]{{2,24}}"
 _DIRECTION = r"(?:(?:N|S|E|W|NE|NW|SE|SW|North|South|East|West)\.?[ ])?"
@@ -210,7 +211,7 @@ PLACE: tuple[PatternDetector, ...] = (
             rf"{BEFORE}(?:[0-9]{{1,4}}[A-Za-z]?/)?[1-9][0-9]{{0,4}}(?:-[0-9]{{1,4}})?[A-Za-z]?,?[ ]"
             rf"{_DIRECTION}(?:{_STREET_WORD}[ ]){{1,4}}(?:(?:{_PLAIN_SUFFIX})(?![A-Za-z0-9'’-]){_NO_NOUN}"
             rf"|(?:{_AMBIGUOUS_SUFFIX})(?=\.?(?:,|\n|$|[ ](?:Apt|Suite|Unit|#))))"
-            rf"{_QUARTER}{_UNIT}"
+            rf"(?:[ ][0-9]{{1,2}}(?=[ ,]{{1,2}}#[0-9]))?{_QUARTER}{_UNIT}"
         ),
         shape_chars_max=LONG_CHARS_MAX,
         hint=rf"[0-9][A-Za-z]?,?[ ](?:[A-Z0-9\u00c0-\u00de][^ \"]*[ ])+{_SUFFIX}{HINT_AFTER}",
@@ -355,11 +356,15 @@ PLACE: tuple[PatternDetector, ...] = (
             rf"|{_HOUSE}[A-Z]?(?:/[0-9]{{1,3}}){{0,2}}[ ](?:[đĐ]ường[ ]|[pP]hố[ ])?(?:{_VIETNAMESE}[ ]?){{1,4}},[ ]"
             rf"(?:Phường|Quận|Huyện|Thành phố|[PQ]\.[ ]?[0-9]|TP\.)[^\n,;]{{0,24}}(?:,[ ](?:TP\.?|Quận)[^\n,;.]{{0,24}})?"
             rf"|[0-9]{{1,4}}(?:/[0-9]{{1,4}})?[ ](?:หมู่[ ]?[0-9]{{1,2}}[ ])?(?:ถ\.|ถนน|ซ\.|ซอย)[ ]?[\u0e00-\u0e7f]{{2,24}}"
+            rf"|(?:(?:Flat|House|Plot|Door|Shop|H|D)\.?[ ](?:No\.?[ ]?)?)?[A-Z]?-?[0-9]{{1,5}}(?:[/-][0-9A-Z]{{1,5}})?,"
+            rf"(?=[^\n]{{0,80}}{_INDIAN})[ ](?:[A-Za-z0-9.' -]{{2,40}},[ ]){{1,4}}(?:[A-Z][a-z]{{2,20}}[ ]){{1,2}}"
+            rf"(?:[-–][ ]?)?[1-9][0-9]{{2}}[ ]?[0-9]{{3}}"
             rf"|(?:Calle|Carrera|Cra\.?|Cl\.?|Kr\.?|Diagonal|Transversal|Avenida|Av\.?)[ ][1-9][0-9]{{0,2}}[A-Z]?"
             rf"(?:[ ](?:Sur|Norte|Este|Bis))?[ ](?:#|[Nn]o\.?)[ ]?[1-9][0-9]{{0,2}}[A-Z]?[ ]?-[ ]?[0-9]{{1,3}})(?![0-9\w])"
         ),
         shape_chars_max=LONG_CHARS_MAX,
         hint=rf"{_GREEK}|[Α-ώ][ ][1-9][0-9]{{0,3}},[ ][0-9]{{3}}|{_HEBREW}|{_ARABIC}|ถ\.|ถนน|ซ\.|ซอย"
+        rf"|{_INDIAN}[^\n\"]{{0,60}}[1-9][0-9]{{2}}[ ]?[0-9]{{3}}"
         r"|,[ ](?:Phường|Quận|Huyện|Thành phố|[PQ]\.[ ]?[0-9]|TP\.)"
         r"|(?:#|[ ][Nn]o\.?)[ ]?[1-9][0-9]{0,2}[A-Z]?[ ]?-[ ]?[0-9]",
     ),
@@ -387,7 +392,8 @@ PLACE: tuple[PatternDetector, ...] = (
             rf"|[0-9]{{3}}[ ][0-9]{{2}})"
             rf"(?:[ ](?!Euros?\b|EUR|USD|Units?\b|Items?\b)[A-Z\u00c0-\u017d][{LETTER}-]{{1,24}})"
             rf"|[0-9]{{5}}-[0-9]{{3}}"
-            rf"|(?:[A-Z][a-z]{{1,20}}[ ]){{1,2}}(?:[1-9][0-9]{{5}}|(?:NSW|VIC|QLD|SA|WA|TAS|ACT|NT)[ ][0-9]{{4}})"
+            rf"|(?:[A-Z][a-z]{{1,20}}[ ]){{1,2}}(?:(?!(?:19|20)[0-9]{{2}}(?![0-9]))[0-9]{{4,6}}|(?:NSW|VIC|QLD|SA|WA"
+            rf"|TAS|ACT|NT)[ ][0-9]{{4}})"
             rf"|(?:[A-Z][a-z]{{1,20}}[ ]){{1,2}}(?:{_STATES})[ ][0-9]{{5}}(?:-[0-9]{{4}})?|[0-9]{{4}}["
             rf" ]?[A-Z]{{2}}[ ][A-Z][a-z]{{1,20}})"
             rf"(?![{LETTER}0-9_])"

@@ -129,6 +129,8 @@ _LABEL_JOINTS_MAX = 4
 TRAILING_WINDOW: Final = re.compile(r"[^0-9\n.,;\0]{0,24}")
 _NO_DIGITS = re.compile("[^0-9]+")
 _IN_CLASS_OR_SPACE = re.compile(r"(\[[^\]]*\])| \??")
+_WIDER = {"[- ]": r"[ _\-]", "[ -]": r"[ _\-]"}
+_ONE_WORD = re.compile("[wW]hatsApp|MyKad|FaceTime|LinkedIn|GitHub|GitLab|TikTok|SnapChat|WeChat|PayPal")  # with a hump in it
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[_\-.\s]+")
 
 
@@ -244,7 +246,8 @@ _BESIDE_ALONE = frozenset(
         " weekly "
         "gestern bereits hier déjà ayer ieri ontem gisteren wczoraj včera вчера pay paid paying using zahlen bezahlt"
         " payé pagado pagato pago betaald "
-        "privat dienstlich geschäftlich privé perso maison casa trabajo oficina lavoro ufficio domicilio thuis werk dom praca ",
+        "privat dienstlich geschäftlich privé perso maison casa trabajo oficina lavoro ufficio domicilio thuis werk dom praca "
+        "visa mastercard amex maestro jcb discover unionpay diners credit debit full actual correct ",
     )
 )
 BESIDE_ALONE: Final = "|".join(sorted(_BESIDE_ALONE))
@@ -353,7 +356,7 @@ def _last_word(text: str) -> tuple[int, str]:
 
 def plain_words(key: str) -> str:
     """Return a JSON key as the words it is made of: `homePhone_number` becomes `home Phone number`."""
-    return " ".join(_CAMEL.sub(" ", key).split())
+    return " ".join(_CAMEL.sub(" ", _ONE_WORD.sub(lambda match: match.group().capitalize(), key)).split())
 
 
 def digits_of(value: str) -> str:
@@ -363,7 +366,7 @@ def digits_of(value: str) -> str:
 
 def in_hint(labels: str) -> str:
     """Return labels as a hint reads them: in a JSON key their words are joined by a sign, or by nothing."""
-    return _IN_CLASS_OR_SPACE.sub(lambda match: match[1] or r"[ _\-]?", labels)
+    return _IN_CLASS_OR_SPACE.sub(lambda match: _WIDER.get(match[1], match[1]) or r"[ _\-]?", labels)
 
 
 def either_order(word: str, shape: str) -> str:

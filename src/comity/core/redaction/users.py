@@ -60,6 +60,7 @@ _NETWORKS = (
 _IN_CAMEL_CASE = "|".join(word.capitalize() for word in f"{_WEAK_LABELS}|{_NETWORKS}".split("|"))
 _USER = r"[A-Za-z0-9][A-Za-z0-9._-]{1,30}[A-Za-z0-9]"
 _LOGIN = rf"@?{_USER}{_PASSWORD_NEXT}[ :=]{{1,3}}[^\s]{{0,30}}[0-9!@#$%&*]"  # a name and a password that no word is
+_LABEL = LatePattern(USER_NAME, re.IGNORECASE)  # also as a translation: `{"username": "Benutzername"}`
 _PASSWORD = LatePattern(f"(?:{SIGN_IN}|pass|pw)", re.IGNORECASE)
 USERS: Final = frozenset(
     {"user", "usr", "benutzer", "utente", "utilisateur", "gebruiker", "usuário", "account", "пользователь", "用户", "账号"}
@@ -70,7 +71,7 @@ _USER_NAME = "user name"
 def _accept_user_name(value: str) -> int:
     """Count every name but those of parts, roles and states, and names in code."""
     plain = value.lower()
-    if plain in _NOT_A_USER or _IN_CODE.match(plain) or not re.search("[a-z]{2}", plain):
+    if plain in _NOT_A_USER or _LABEL.compiled.fullmatch(plain) or _IN_CODE.match(plain) or not re.search("[a-z]{2}", plain):
         return 0
     return len(value)
 
