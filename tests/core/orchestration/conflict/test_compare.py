@@ -33,7 +33,7 @@ def test_every_labelled_pair_is_judged_as_labelled(name: str, least: int) -> Non
     assert [(pair, got) for label, pair, got in found if got.relation is not label] == []
 
 
-@pytest.mark.parametrize("name", ["further_pairs.yaml", "everyday_pairs.yaml", "plain_pairs.yaml"])
+@pytest.mark.parametrize("name", ["further_pairs.yaml", "everyday_pairs.yaml", "plain_pairs.yaml", "trades_pairs.yaml"])
 def test_pairs_that_were_labelled_without_a_look_at_the_rules_are_judged_as_labelled_but_for_a_few(name: str) -> None:
     found = judged(read_corpus(Path(__file__).parent / name))
     wrong = [(pair, got) for label, pair, got in found if got.relation is not label]
@@ -120,6 +120,11 @@ def test_a_day_that_does_not_exist_is_no_date(text: str) -> None:
         ("language", "de", "German", Relation.AGREE),
         ("country", "de", "Germany", Relation.AGREE),
         ("sum", "1.234,56 €", 1234.56, Relation.AGREE),
+        ("state", "CA", "California", Relation.AGREE),
+        ("refundable", "non-refundable", True, Relation.CONFLICT),
+        ("is_active", 1, True, Relation.AGREE),
+        ("tags", ["a", "b", "c"], ["a", "b", "d"], Relation.AGREE),
+        ("members", ["a", "b", "c"], ["a", "b", "d"], Relation.CONFLICT),
     ],
 )
 def test_the_name_of_a_field_says_how_its_values_are_read(path: str, one: Any, other: Any, relation: Relation) -> None:

@@ -11,7 +11,7 @@ from comity.core.orchestration.conflict import texts
 from comity.core.orchestration.conflict.dates import intervals, meet, minutes, month
 from comity.core.orchestration.conflict.fields import Claim, walk
 from comity.core.orchestration.conflict.finding import Finding, Relation, Rules, is_missing, name_of
-from comity.core.orchestration.conflict.quantity import Quantity, quantities
+from comity.core.orchestration.conflict.quantity import Quantity, nothing, quantities
 from comity.core.orchestration.conflict.units import CALENDAR, CURRENCIES, UNITS
 
 SAME: Final = 1e-9  # of the larger number: what arithmetic with units leaves
@@ -21,6 +21,7 @@ TOLERANCE_ROUGH: Final = 0.05  # where a number is said to be about right
 TOLERANCE_CALENDAR: Final = 0.03  # between days and months, which have no one length
 COUNT_MAX: Final = 1_000  # whole numbers below it are counts, and exact
 SHARED_LISTS: Final = 0.5  # of all their items two lists share if they agree
+SHORT_LIST: Final = 3  # items; in longer lists one may differ
 DEPTH_MAX: Final = 32
 ITEMS_MAX: Final = 1_000  # of a list that are compared
 
@@ -36,6 +37,9 @@ _RANKED: Final = re.compile(r"(?:^|_)(?:rank|ranking|ranked|order|ordered|priori
 _FREE_TEXT: Final = re.compile(
     r"(?:^|_)(?:summary|finding|findings|comment|note|notes|description|rationale|reason|text|message|narrative|conclusion)(?:_|$)"
 )
+_SEVERAL: Final = re.compile(r"\s*,\s*(?:and\s+|&\s*)?|\s+(?:and|&)\s+", re.IGNORECASE)
+_OPEN_SET: Final = re.compile(r"(?:^|_)(?:tags?|keywords?|topics?|themes?|labels?|examples?|categories|ideas)$")
+_TRUTH: Final = re.compile(r"^(?:is|has|have|can|should|does|was|needs?|allow|enable)(?:s|d)?_")
 _SERIES: Final = re.compile(
     r"(?:^|_)(?:flows?|series|values|history|projection|forecast|monthly|yearly|quarterly|by_year|by_month)(?:_|$)"
 )
@@ -78,14 +82,27 @@ def _identifiers(left: Any, right: Any) -> Finding:
 
 
 def _booleans(left: Any, right: Any, path: str, rules: Rules, depth: int) -> Finding | None:
-    del path, rules, depth
-    truths = [
-        value if isinstance(value, bool) else texts.truth(value) if isinstance(value, str) else None for value in (left, right)
-    ]
+    del rules, depth
+    truths = [_truth(value, path) for value in (left, right)]
     if None in truths:
         is_one = isinstance(left, bool) or isinstance(right, bool)
         return Finding(Relation.UNKNOWN, "yes or no against another kind") if is_one else None
     return Finding(Relation.AGREE if truths[0] == truths[1] else Relation.CONFLICT, "yes or no")
+
+
+def _truth(value: Any, path: str) -> bool | None:
+    """Return whether a value says yes: a word for it, the field's own word, 1 or 0 where the field is a question, `is_open`."""
+    if isinstance(value, bool):
+        return value
+    name = name_of(path)
+    if _TRUTH.match(name) and value in (0, 1):
+        return bool(value)
+    if not isinstance(value, str):
+        return None
+    about, said = _TRUTH.sub("", name).replace("_", " "), texts.plain(value).replace("-", "")
+    if about and said in {about, f"not {about}", f"non{about}", f"un{about}", f"in{about}"}:
+        return said == about
+    return texts.truth(value)
 
 
 def _dates(left: Any, right: Any, path: str, rules: Rules, depth: int) -> Finding | None:
@@ -96,8 +113,8 @@ def _dates(left: Any, right: Any, path: str, rules: Rules, depth: int) -> Findin
     if _MONTHS.search(name_of(path)) and None not in (months := [month(value) for value in (left, right)]):
         return Finding(Relation.AGREE if months[0] == months[1] else Relation.CONFLICT, "month")
     first, second = minutes(left), minutes(right)
-    if first is not None and second is not None:
-        return Finding(Relation.AGREE if first == second else Relation.CONFLICT, "time of day")
+    if first and second:
+        return Finding(Relation.AGREE if first & second else Relation.CONFLICT, "time of day")
     return None
 
 
@@ -112,6 +129,8 @@ def _numbers(left: Any, right: Any, path: str, rules: Rules, depth: int) -> Find
     ones, others = (
         quantities(_measured(value, beside, path), rules.dollar) for value, beside in ((left, right), (right, left))
     )
+    if bool(ones) != bool(others):
+        ones, others = ones or nothing(left), others or nothing(right)
     if not ones or not others:
         return None
     findings = [_quantities(one, other, path, rules) for one in ones for other in others]
@@ -197,6 +216,8 @@ def _addresses(left: Any, right: Any, path: str, rules: Rules, depth: int) -> Fi
     if not isinstance(left, str) or not isinstance(right, str):
         return None
     one, other = texts.address(left), texts.address(right)
+    if (one is None) != (other is None):
+        one, other = one or texts.host(left), other or texts.host(right)
     return None if one is None or other is None else Finding(_verdict(one == other), "address")
 
 
@@ -265,6 +286,8 @@ def _lists(left: Any, right: Any, path: str, rules: Rules, depth: int) -> Findin
     if shared and (in_other == len(one) or in_one == len(other)):
         return Finding(Relation.AGREE, "list", "" if len(one) == len(other) else "one list has more")
     likeness = shared / (len(one) + len(other) - shared)
+    if len(one) == len(other) <= SHORT_LIST and not _OPEN_SET.search(name):
+        return Finding(Relation.CONFLICT, "list")  # an item in the place of another
     return Finding(_verdict(likeness >= SHARED_LISTS), "list", "" if likeness < SHARED_LISTS else "the lists differ in part")
 
 
@@ -273,9 +296,9 @@ def _item_of(left: Any, right: Any, path: str, rules: Rules, depth: int) -> Find
     listed, single = (left, right) if isinstance(left, list | tuple) else (right, left)
     if not isinstance(listed, list | tuple) or isinstance(single, dict):
         return None
-    if isinstance(single, str) and "," in single:
-        return _lists(list(listed), [one.strip() for one in re.split(r",| and ", single) if one.strip()], path, rules, depth)
     is_in = any(_compare(one, single, "", rules, depth + 1).relation is Relation.AGREE for one in listed)
+    if isinstance(single, str) and _SEVERAL.search(single) and not any(single == one for one in listed):
+        return _lists(list(listed), [one.strip() for one in _SEVERAL.split(single) if one.strip()], path, rules, depth)
     return Finding(_verdict(is_in), "list", "one value against a list" if is_in else "")
 
 

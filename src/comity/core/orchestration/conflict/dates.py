@@ -37,14 +37,25 @@ _PATTERNS: Final = tuple(
         rf"^{_YEAR}/(?P<month>\d{{1,2}})/(?P<day>\d{{1,2}})$",
         rf"^(?P<day>\d{{1,2}})\.(?P<month>\d{{1,2}})\.{_YEAR}$",
         rf"^(?P<season>early|mid|late|(?:the )?(?:beginning|start|middle|end) of|year[- ]end)[ -]?{_YEAR}$",
-        rf"^(?:fy|fiscal year|calendar year|year) ?{_YEAR}$",
+        rf"^(?P<weather>spring|summer|autumn|fall|winter)(?: of)?,? {_YEAR}$",
+        rf"^(?P<third>early|mid|late|(?:the )?(?:beginning|start|middle|end) of)[ -]?(?P<word>{_MONTH})\.?,? {_YEAR}$",
         rf"^(?P<first>\d{{1,2}})[/-](?P<other>\d{{1,2}})[/-]{_YEAR}$",
     )
 )
 _CLOCK: Final = re.compile(
     r"^(?P<hour>\d{1,2})(?:[:.h](?P<minute>\d\d))?(?::\d\d)?\s*(?P<half>am|pm|a\.m\.|p\.m\.)?(?:\s*o'clock)?$", re.IGNORECASE
 )
+_HOURS: Final = {"noon": 720, "midday": 720, "12 noon": 720, "midnight": 0}
+_NUMERALS: Final = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+_SPOKEN: Final = re.compile(rf"^(?:a )?(?P<part>half past|quarter past|quarter to) (?P<hour>\d{{1,2}}|{'|'.join(_NUMERALS)})$")
+_TIMED: Final = re.compile(
+    r"^(?P<day>.*\d{4}),?\s+(?:at\s+)?(?P<clock>\d{1,2}(?:[:.]\d\d)?\s*(?:am|pm)?|noon|midnight)$", re.IGNORECASE
+)
 _WEEKDAY: Final = re.compile(r"^(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?,? ", re.IGNORECASE)
+_UNTIL: Final = re.compile(
+    r"^(?:(?:valid|effective|due)\s+)?(?:until|till|by|on|from|since|as of|due|before)\s+(?=.*\d{4})", re.IGNORECASE
+)
+_FISCAL: Final = re.compile(r"\b(?:fy|(?:fiscal|financial|calendar) year|^year) ?(?=(?:19|20|21)\d\d\b)", re.IGNORECASE)
 _ZONES: Final = {
     "WET": "+00:00", "BST": "+01:00", "CET": "+01:00", "CEST": "+02:00", "EET": "+02:00", "EEST": "+03:00", "IST": "+05:30",
     "JST": "+09:00", "EST": "-05:00", "EDT": "-04:00", "CST": "-06:00", "CDT": "-05:00", "MST": "-07:00", "MDT": "-06:00",
@@ -56,6 +67,14 @@ _ORDINAL: Final = re.compile(
 )
 # By the first letters: early, beginning, start, mid, late, end, year-end; wide, as such words are meant.
 _SEASONS: Final = {"ear": (1, 4), "beg": (1, 4), "sta": (1, 4), "mid": (4, 6), "lat": (9, 4), "end": (10, 3), "yea": (12, 1)}
+_THIRDS: Final = {
+    "ear": (0, 12),
+    "beg": (0, 12),
+    "sta": (0, 12),
+    "mid": (8, 14),
+    "lat": (18, 14),
+    "end": (20, 12),
+}  # days of a month
 _FAR: Final = timedelta(hours=14)  # a time without a zone may be this much earlier or later
 
 
@@ -70,13 +89,21 @@ def intervals(value: Any) -> tuple[Interval, ...]:
     """Return every reading of a text as a date; none if it is no date."""
     if not isinstance(value, str) or not 4 <= len(value) <= 40:
         return ()
-    text = _ORDINAL.sub(_as_number, _ZONE.sub(lambda found: _ZONES[found[1]], _WEEKDAY.sub("", value.strip())))
+    text = _ORDINAL.sub(
+        _as_number, _FISCAL.sub("", _ZONE.sub(lambda found: _ZONES[found[1]], _WEEKDAY.sub("", _UNTIL.sub("", value.strip()))))
+    )
     try:
         if found := _ISO.match(text):
             return (_of_iso(found),)
         for pattern in _PATTERNS:
             if found := pattern.match(text):
                 return _of_parts(found.groupdict())
+        if (timed := _TIMED.match(text)) and (clock := minutes(timed["clock"])):
+            return tuple(
+                (start + timedelta(minutes=at) - _FAR, start + timedelta(minutes=at + 1) + _FAR)
+                for start, _ in intervals(timed["day"])
+                for at in clock
+            )
     except ValueError:  # the 31st of February
         return ()
     return ()
@@ -89,15 +116,22 @@ def _as_number(found: re.Match[str]) -> str:
     return f"{found['part'][0].upper()}{number} ".replace("H3", "").replace("H4", "")
 
 
-def minutes(value: Any) -> int | None:
-    """Return a time of day in minutes; None if it is none."""
-    found = _CLOCK.match(value.strip()) if isinstance(value, str) else None
+def minutes(value: Any) -> frozenset[int]:
+    """Return the times of day, in minutes, that a text can mean: "half past eight" has two; none if it is no time."""
+    text = value.strip().lower() if isinstance(value, str) else ""
+    if text in _HOURS:
+        return frozenset({_HOURS[text]})
+    if spoken := _SPOKEN.match(text):
+        hour = int(spoken["hour"]) if spoken["hour"].isdigit() else _NUMERALS.index(spoken["hour"]) + 1
+        said = hour * 60 + {"half past": 30, "quarter past": 15, "quarter to": -15}[spoken["part"]]
+        return frozenset({said % 1440, (said + 720) % 1440})
+    found = _CLOCK.match(text)
     if found is None or (found["minute"] is None and found["half"] is None):
-        return None
+        return frozenset()
     hour = int(found["hour"])
     if found["half"]:
-        hour = hour % 12 + (12 if found["half"].lower().startswith("p") else 0)
-    return hour * 60 + int(found["minute"] or 0)
+        hour = hour % 12 + (12 if found["half"].startswith("p") else 0)
+    return frozenset({hour * 60 + int(found["minute"] or 0)})
 
 
 def _of_iso(found: re.Match[str]) -> Interval:
@@ -123,6 +157,9 @@ def _of_parts(parts: dict[str, str | None]) -> tuple[Interval, ...]:
         first, other = int(parts["first"] or 0), int(parts["other"] or 0)
         pairs = {(month, day) for month, day in ((first, other), (other, first)) if month <= 12}
         return tuple(_days(year, month, day) for month, day in sorted(pairs))
+    if weather := parts.get("weather"):
+        first = {"sp": 3, "su": 6, "au": 9, "fa": 9, "wi": 12}[weather[:2].lower()]
+        return (_months(year, first, 3), *([_months(year - 1, first, 3)] if first == 12 else []))
     if season := parts.get("season"):
         word = season.lower().removeprefix("the ")
         begin, count = _SEASONS[word[:3]]
@@ -134,6 +171,10 @@ def _of_parts(parts: dict[str, str | None]) -> tuple[Interval, ...]:
     month = _MONTHS.get((parts.get("word") or "").lower()) or int(parts.get("month") or 0)
     if not month:
         return (_months(year, 1, 12),)
+    if third := parts.get("third"):
+        begin, count = _THIRDS[third.lower().removeprefix("the ")[:3]]
+        start, end = _months(year, month, 1)
+        return ((start + timedelta(days=begin), min(end, start + timedelta(days=begin + count))),)
     if day := parts.get("day"):
         return (_days(year, month, int(day)),)
     return (_months(year, month, 1),)

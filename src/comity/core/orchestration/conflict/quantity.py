@@ -53,9 +53,13 @@ _ROUGH: Final = re.compile(
     re.IGNORECASE,
 )
 _LEAST: Final = (
-    r">=|≥|>|at least|min(?:imum)?(?: of)?|not less than|no less than|from|more than|over|above|greater than|exceeding"
+    r">=|≥|>|at least|min(?:imum)?(?: of)?|not less than|no less than|from|more than|over|above|greater than|exceeding|"
+    r"upwards of|no fewer than"
 )
-_MOST: Final = r"<=|≤|<|at most|up to|max(?:imum)?(?: of)?|not more than|no more than|less than|under|below|fewer than"
+_MOST: Final = (
+    r"<=|≤|<|at most|up to|max(?:imum)?(?: of)?|not more than|no more than|less than|under|below|fewer than|within|"
+    r"no longer than|not exceeding|no later than"
+)
 _BOUNDS: Final = tuple(
     (re.compile(pattern, re.IGNORECASE), side)
     for pattern, side in (
@@ -95,6 +99,10 @@ _WORDED: Final = re.compile(
 )
 
 
+_AND_A_HALF: Final = re.compile(  # "two and a half years", "a year and a half"
+    rf"^(?P<count>an?|{'|'.join(_ONES)}|\d+)\s+(?:and\s+a\s+half\s+(?P<unit>[a-z]+)|(?P<unit_before>[a-z]+)\s+and\s+a\s+half)$",
+    re.IGNORECASE,
+)
 _PERIODS: Final = {
     name: UNITS[unit][1]
     for unit, names in (("second", "second s sec"), ("minute", "minute min"), ("hour", "hour h hr hourly"), ("day",
@@ -118,10 +126,35 @@ _COMPONENT: Final = re.compile(r"\d+(?:\.\d+)?\s*[a-z]+", re.IGNORECASE)
 _COMPOUND: Final = re.compile(r"^(?:\d+(?:\.\d+)?\s*[a-z]+(?:\s*,\s*|\s+and\s+|\s*)(?=\d|$)){2,4}$", re.IGNORECASE)
 _PART: Final = re.compile(r"^(?P<part>\d{1,4})\s*(?:of|out of|in|/)\s*(?P<whole>[1-9]\d{0,3})$", re.IGNORECASE)
 _TO: Final = re.compile(r"^(?P<part>\d)\s?:\s?(?P<whole>[1-9])$")
-_FRACTIONS: Final = {
-    "half": 0.5, "a half": 0.5, "one half": 0.5, "a third": 1 / 3, "one third": 1 / 3, "two thirds": 2 / 3, "a quarter": 0.25,
-    "one quarter": 0.25, "three quarters": 0.75, "a fifth": 0.2, "one fifth": 0.2, "a tenth": 0.1,
+_PARTS: Final = {
+    "half": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "sixth": 6, "seventh": 7, "eighth": 8, "ninth": 9, "tenth": 10
 }  # fmt: skip
+_FRACTIONS: Final = {
+    "half": 0.5, "half price": 0.5, "half off": 0.5, "doubled": 1.0, "tripled": 2.0, "halved": -0.5,
+    **{f"{article} {part}": 1 / whole for part, whole in _PARTS.items() for article in ("a", "an", "one")},
+    **{f"{word} {part}s": count / whole for part, whole in _PARTS.items() for count, word in enumerate(_ONES, 1)},
+}  # fmt: skip
+_FRACTION_OF: Final = re.compile(
+    rf"^(?P<part>{'|'.join(sorted(_FRACTIONS, key=len, reverse=True))}) (?:of )?an? (?P<unit>[a-z]+)$", re.IGNORECASE
+)
+_PART_IN_WORDS: Final = re.compile(rf"^(?P<part>{_ALONE}) (?:in|out of) (?P<whole>{_ALONE})$", re.IGNORECASE)
+_CHANGES: Final = tuple(  # of a share: "down 12 %", "12 % decline"
+    (re.compile(pattern, re.IGNORECASE), sign)
+    for pattern, sign in (
+        (r"^(?:up|rose|grew|gained|growth|rise|increased?)(?:\s+(?:by|of))?\s+(?P<value>.*\d.*)$", 1),
+        (r"^(?:down|fell|dropped|declined?|decreased?|drop|fall|loss)(?:\s+(?:by|of))?\s+(?P<value>.*\d.*)$", -1),
+        (r"^(?P<value>.*\d.*?(?:%|percent|points?))\s+(?:up|growth|increase|rise|gain|higher|off|discount|reduction)$", 1),
+        (r"^(?P<value>.*\d.*?(?:%|percent|points?))\s+(?:down|decline|decrease|drop|fall|loss|lower|less)$", -1),
+    )
+)
+_NOTHING: Final = re.compile(
+    r"^(?:no|zero|nil|without(?: any)?)\s+[a-z]+$|^(?:free|free of charge|nothing|nil)$", re.IGNORECASE
+)
+
+
+def nothing(value: Any) -> tuple[Quantity, ...]:
+    """Return the quantity of a text that says there is none of something, "no discount"; none for any other value."""
+    return (Quantity(0.0, 0.0, is_whole=True),) if isinstance(value, str) and _NOTHING.match(value.strip()) else ()
 
 
 def quantities(value: Any, dollar: str = "USD") -> tuple[Quantity, ...]:
@@ -171,6 +204,8 @@ def _with_unit(found: Quantity, value: dict[str, Any], dollar: str) -> list[Quan
 
 
 def _of_text(text: str, dollar: str) -> tuple[Quantity, ...]:
+    if halved := _AND_A_HALF.match(text):
+        text = f"{_WORDS.get(halved['count'].lower(), halved['count'])}.5 {halved['unit'] or halved['unit_before']}"
     rough = _ROUGH.match(text)
     if rough and rough.end() < len(text):
         return tuple(replace(one, is_rough=True) for one in _of_text(text[rough.end() :].strip(), dollar))
@@ -187,6 +222,10 @@ def _of_text(text: str, dollar: str) -> tuple[Quantity, ...]:
         if found := pattern.match(text):
             inner = _of_text(found["value"].strip(), dollar)
             return tuple(replace(one, high=INFINITE) if side == "low" else replace(one, low=-INFINITE) for one in inner)
+    for pattern, sign in _CHANGES:
+        if found := pattern.match(text):
+            shares = [one for one in _of_text(found["value"].strip(), dollar) if one.dimension == "share"]
+            return tuple(replace(one, low=-one.high, high=-one.low) if sign < 0 else one for one in shares)
     if signed := _MINUS.match(text):
         return tuple(replace(one, low=-one.high, high=-one.low) for one in _of_text(text[signed.end() :], dollar))
     if seconds := _iso_seconds(text):
@@ -198,11 +237,20 @@ def _of_text(text: str, dollar: str) -> tuple[Quantity, ...]:
     if not is_unit and (found := _RATE.match(text)) and (read := _of_text(found["value"].strip(), dollar)):
         period = _PERIODS.get((found["period"] or found["word"]).lower().rstrip("."), 0.0)
         return tuple(replace(one, period=period) for one in read)
+    if found := _FRACTION_OF.match(text):
+        part = _of_text(found["part"], dollar)
+        return tuple(
+            replace(one, low=one.low * part[0].low, high=one.low * part[0].low, is_whole=False)
+            for one in _of_text(f"1 {found['unit']}", dollar)
+            if part
+        )
+    if found := _PART_IN_WORDS.match(text):
+        text = f"{_WORDS[found['part'].lower()]} in {_WORDS[found['whole'].lower()]}"
     if found := _PART.match(text) or _TO.match(text):
         share = float(found["part"]) / (float(found["whole"]) or 1.0)
         return (Quantity(share, share, half=0.005, dimension="share", size=0.01),)
-    if text.lower() in _FRACTIONS:
-        share = _FRACTIONS[text.lower()]
+    if (spelt := text.lower().replace("-", " ")) in _FRACTIONS:
+        share = _FRACTIONS[spelt]
         return (Quantity(share, share, half=0.005, dimension="share", size=0.01),)
     if found := _WORDED.match(text):
         word = (found[1] or found[3]).lower()
@@ -239,6 +287,8 @@ def _of_range(low_text: str, high_text: str, dollar: str) -> tuple[Quantity, ...
                 continue
             scale = high.size if not low.dimension or low.dimension == "money" else 1.0
             start = low.low * scale if low.size == 1.0 and scale != 1.0 else low.low
+            if low.dimension == "money" and not high.dimension and not high.unit and start <= high.low:
+                return (replace(low, low=start, high=high.low, is_whole=False),)  # $20-30
             if start <= high.low and low.dimension in {"", high.dimension}:
                 return (replace(high, low=start, is_whole=False),)
     return ()

@@ -7,7 +7,7 @@ import unicodedata
 from collections import Counter
 from typing import Final
 
-from comity.core.orchestration.intent.stems import stem
+from comity.core.orchestration.conflict.synonyms import OPPOSITES, PASTS, are_exclusive, replaced, root
 
 SENTENCE_WORDS: Final = 5  # from here on a text is a sentence, not a category
 SAME_SENTENCE: Final = 0.5  # of their content words two sentences share if they are about the same
@@ -62,6 +62,13 @@ _ALIASES: Final = {
     "fri": "friday", "sat": "saturday", "sun": "sunday", "euro": "eur", "euros": "eur", "€": "eur", "pound sterling": "gbp",
     "pounds": "gbp", "£": "gbp", "us dollar": "usd", "us dollars": "usd", "yen": "jpy",
     "swiss franc": "chf", "swiss francs": "chf",
+    "munchen": "munich", "koln": "cologne", "wien": "vienna", "roma": "rome", "milano": "milan", "firenze": "florence",
+    "venezia": "venice", "napoli": "naples", "torino": "turin", "praha": "prague", "warszawa": "warsaw", "lisboa": "lisbon",
+    "kobenhavn": "copenhagen", "bruxelles": "brussels", "brussel": "brussels", "geneve": "geneva", "genf": "geneva",
+    "nurnberg": "nuremberg", "sevilla": "seville", "den haag": "the hague", "antwerpen": "antwerp", "athina": "athens",
+    "deu": "germany", "fra": "france", "gbr": "united kingdom", "esp": "spain", "ita": "italy", "nld": "netherlands",
+    "che": "switzerland", "aut": "austria", "bel": "belgium", "pol": "poland", "swe": "sweden", "nor": "norway",
+    "jpn": "japan", "chn": "china", "bra": "brazil", "ind": "india", "can": "canada", "aus": "australia", "mex": "mexico",
 }  # fmt: skip
 _LANGUAGES: Final = {
     "en": "english", "de": "german", "fr": "french", "es": "spanish", "it": "italian", "pt": "portuguese", "nl": "dutch",
@@ -69,6 +76,19 @@ _LANGUAGES: Final = {
     "uk": "ukrainian", "tr": "turkish", "el": "greek", "ar": "arabic", "he": "hebrew", "hi": "hindi", "zh": "chinese",
     "ja": "japanese", "ko": "korean", "deutsch": "german", "français": "french", "español": "spanish",
 }  # fmt: skip
+_STATES: Final = {
+    "al": "alabama", "ak": "alaska", "az": "arizona", "ar": "arkansas", "ca": "california", "co": "colorado",
+    "ct": "connecticut", "de": "delaware", "fl": "florida", "ga": "georgia", "hi": "hawaii", "id": "idaho",
+    "il": "illinois", "in": "indiana", "ia": "iowa", "ks": "kansas", "ky": "kentucky", "la": "louisiana", "me": "maine",
+    "md": "maryland", "ma": "massachusetts",
+    "mi": "michigan", "mn": "minnesota", "ms": "mississippi", "mo": "missouri", "mt": "montana", "ne": "nebraska",
+    "nv": "nevada", "nh": "new hampshire", "nj": "new jersey",
+    "nm": "new mexico", "ny": "new york", "nc": "north carolina",
+    "nd": "north dakota", "oh": "ohio", "ok": "oklahoma", "or": "oregon", "pa": "pennsylvania", "ri": "rhode island",
+    "sc": "south carolina", "sd": "south dakota", "tn": "tennessee", "tx": "texas", "ut": "utah", "vt": "vermont",
+    "va": "virginia", "wa": "washington", "wv": "west virginia", "wi": "wisconsin", "wy": "wyoming",
+}  # fmt: skip
+_STATE: Final = re.compile(r"(?:^|_)(?:state|province)$")
 _LANGUAGE: Final = re.compile(r"(?:^|_)(?:lang|language|languages|locale)$")
 _NEGATIONS: Final = frozenset(
     {
@@ -145,94 +165,19 @@ _STOP: Final = frozenset(
      "did", "so", "very", "than", "then", "there", "here", "into", "about", "please", "go", "went", "gone", "goes",
      "going", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "some", "several", "many", "few"}
 )  # fmt: skip
-_SHORT: Final = {
-    "st": "street", "rd": "road", "ave": "avenue", "blvd": "boulevard", "sq": "square", "dept": "department",
-    "mgmt": "management",
-    "intl": "international", "govt": "government", "univ": "university", "mgr": "manager", "asst": "assistant",
-}  # fmt: skip
 _FINITE: Final = frozenset(
     {"is", "are", "was", "were", "will", "should", "has", "have", "had", "increased", "decreased", "rises", "grows", "falls",
      "improved", "declined", "dropped", "exceeded", "doubled"}
 )  # fmt: skip
-_OPPOSITES: Final = """
-accept approve agree | reject decline refuse deny disapprove
-safe secure | unsafe dangerous insecure risky hazardous
-up upward upwards increase rise grow climb gain expand improve higher raise surge | down downward downwards decrease fall shrink
-  drop decline loss contract worsen lower reduce cut plunge
-profit profitable gain | loss unprofitable deficit
-positive favourable favorable | negative unfavourable unfavorable adverse
-high higher highest maximum | low lower lowest minimum
-buy purchase | sell
-pass succeed success successful | fail failure unsuccessful failed
-possible feasible viable | impossible infeasible unviable unfeasible
-legal lawful allowed permitted compliant | illegal unlawful forbidden prohibited banned noncompliant
-open | closed shut
-active enabled on | inactive disabled off
-available | unavailable
-above over exceeds exceeded | below under
-more | less fewer
-better best outperform outperformed | worse worst underperform underperformed
-strong | weak
-early earlier before ahead | late later after behind
-recommend advise endorse | avoid discourage oppose against
-proceed continue launch start begin | stop halt abandon cancel end pause
-enter | exit leave
-hire | fire dismiss
-support favour favor | oppose resist
-cheap inexpensive affordable | expensive costly
-fast quick | slow
-hot warm | cold cool
-win won | lose lost
-include included | exclude excluded
-optimistic bullish | pessimistic bearish
-overvalued | undervalued
-complete completed finished done | incomplete unfinished pending
-ready | unready
-valid correct right true | invalid incorrect wrong false
-full | empty
-public | private
-internal | external
-majority most | minority
-always | never
-stable steady flat unchanged constant | unstable volatile collapse plunge surge soar rise fall increase decrease grow shrink
-  drop
-likely | unlikely
-healthy | sick unhealthy
-guilty | innocent
-present | absent
-all everyone | none nobody
-accelerate quicken | decelerate slow ease
-tighten | loosen ease
-gain win | lose
-confirm | deny refute dispute
-major | minor
-mandatory required compulsory | optional voluntary
-small | large big
-easy simple | hard difficult complex
-surplus | deficit shortage
-enough sufficient adequate | insufficient inadequate
-satisfied happy | dissatisfied unhappy
-import | export
-inflow | outflow
-"""
 
 
-def _opposed() -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {}
-    for line in _OPPOSITES.replace("\n  ", " ").strip().splitlines():
-        left, right = ([stem(word) for word in side.split()] for side in line.split("|"))
-        for one, others in [*((word, right) for word in left), *((word, left) for word in right)]:
-            found.setdefault(one, set()).update(others)
-    return found
-
-
-_PASTS: Final = {
-    "fell": "fall", "fallen": "fall", "rose": "rise", "risen": "rise", "grew": "grow", "grown": "grow", "shrank": "shrink",
-    "rising": "rise", "losing": "lose",
-    "sold": "sell", "bought": "buy", "won": "win", "lost": "lose", "began": "begin", "went": "go", "gone": "go",
-}  # fmt: skip
-OPPOSITES: Final = _opposed()
-_CAUSE: Final = re.compile(r"\b(?:(?<=ed )by|(?<=en )by|led by|built by|due to|because of|owing to)\b", re.IGNORECASE)
+_BEFORE_OBJECT: Final = frozenset({"to", "from", "by", "with", "in", "at", "of", "on", "the", "a", "an", "for"})
+_CAUSE: Final = re.compile(
+    r"\b(?:(?<=ed )by|(?<=en )by|led by|built by|due to|because of|owing to|"
+    r"(?:came|comes|come|stems|stemmed|resulted|originated) from|(?:goes|went|belongs|assigned|awarded) to)\b",
+    re.IGNORECASE,
+)
+_UMLAUT: Final = re.compile("[äöüß]", re.IGNORECASE)
 _SIGN: Final = re.compile(r"(?:(?<=\w)[+-]+)?$")
 _WORD: Final = re.compile(r"[^\W_]+(?:[.'’-][^\W_]+)*|\d+(?:[.,]\d+)*%?")
 
@@ -257,28 +202,9 @@ def truth(text: str) -> bool | None:
 
 def _stems(text: str) -> list[str]:
     return [
-        word if word[0].isdigit() else stem(_spelt(word))
-        for word in _WORD.findall(plain(text).replace("-", " ").replace("/", " "))
+        word if word[0].isdigit() else root(word)
+        for word in _WORD.findall(replaced(plain(text).replace("-", " ")).replace("/", " "))
     ]
-
-
-def _spelt(word: str) -> str:
-    """Return a word in one of its two English spellings, an irregular past in its present."""
-    if word in _PASTS or word in _SHORT:
-        return _PASTS.get(word) or _SHORT[word]
-    for british, american in (
-        ("our", "or"),
-        ("ise", "ize"),
-        ("isation", "ization"),
-        ("ising", "izing"),
-        ("ised", "ized"),
-        ("tre", "ter"),
-        ("lled", "led"),
-        ("lling", "ling"),
-    ):
-        if word.endswith(british) and len(word) > len(british) + 2:
-            return word[: -len(british)] + american
-    return word
 
 
 def address(text: str) -> str | None:
@@ -293,15 +219,24 @@ def address(text: str) -> str | None:
     return None
 
 
+def host(text: str) -> str | None:
+    """Return a link without its scheme as it is compared, `acme.example`; None for any other text."""
+    return address(f"https://{text.strip()}") if re.fullmatch(r"[\w-]+(?:\.[\w-]+)+(?:/\S*)?", text.strip()) else None
+
+
 def same_category(left: str, right: str, name: str = "") -> tuple[bool, str]:
     """Return whether two short texts of the field `name` say the same thing, and by which rule."""
-    aliases = _LANGUAGES if _LANGUAGE.search(name) else _ALIASES
+    aliases = _LANGUAGES if _LANGUAGE.search(name) else _STATES if _STATE.search(name) else _ALIASES
     one, other = (aliases.get(plain(text), plain(text)) for text in (left, right))
-    if one == other or one.replace(" ", "") == other.replace(" ", ""):
+    if one == other or re.sub(r"[ '.]", "", one) == re.sub(r"[ '.]", "", other):
         return True, "same words"
+    if _UMLAUT.search(left + right) and _without_umlauts(one) == _without_umlauts(other):
+        return True, "same name without umlauts"
     if _SIGN.search(one)[0] != _SIGN.search(other)[0]:  # type: ignore[index]  # matches any text: A and A+
         return False, "different signs"
     first, second = _stems(one), _stems(other)
+    if _is_name(left) and _is_name(right) and not _LEGAL & {*first, *second}:
+        first, second = _WORD.findall(one), _WORD.findall(other)  # Eva Lang is not Eva Lange
     if first == second or "".join(first) == "".join(second):
         return True, "same words in another form"
     if ("," in left or "," in right) and Counter(first) == Counter(second) and len(first) == 2:
@@ -324,6 +259,16 @@ def same_category(left: str, right: str, name: str = "") -> tuple[bool, str]:
     return False, "different words"
 
 
+def _is_name(text: str) -> bool:
+    """Return whether a text is the name of a person: two words or three, each with a capital."""
+    words = text.split()
+    return 2 <= len(words) <= 3 and all(word[:1].isupper() and word[1:2].islower() for word in words)
+
+
+def _without_umlauts(text: str) -> str:
+    return re.sub(r"(?<=[aou])e", "", text)
+
+
 def _is_initials(short: str, full: str) -> bool:
     """Return whether a text such as HR stands for the first letters of another."""
     letters = short.strip().replace(".", "")
@@ -342,7 +287,7 @@ def _is_initialled(short: list[str], full: list[str]) -> bool:
 def is_sentence(text: str) -> bool:
     """Return whether a text is more than a name or a category."""
     said = _WORD.findall(plain(text))
-    return len(said) >= SENTENCE_WORDS or (len(said) > 1 and any(word in _FINITE or word in _PASTS for word in said[1:]))
+    return len(said) >= SENTENCE_WORDS or (len(said) > 1 and any(word in _FINITE or word in PASTS for word in said[1:]))
 
 
 def turned_round(left: str, right: str) -> str:
@@ -352,8 +297,8 @@ def turned_round(left: str, right: str) -> str:
     opposed = {(word, against) for word in one - other for against in OPPOSITES.get(word, ()) if against in other - one}
     opposed |= {(word, against) for word in one - other for against in other - one if _is_denied(word, against)}
     told = {word for pair in opposed for word in pair}
-    base = len(every - told)
-    likeness = len(shared) / base if base else 1.0
+    base = min(len(one - told), len(other - told)) if opposed else len(every)
+    likeness = len(shared) / base if base else float(not shared)
     if likeness < SAME_SENTENCE:
         return ""
     negations = abs(_negations(left) - _negations(right)) % 2
@@ -372,12 +317,12 @@ def _is_denied(word: str, other: str) -> bool:
 
 
 def _content(text: str) -> set[str]:
-    words = _WORD.findall(plain(text).replace("-", " "))
-    return {stem(_spelt(word)) for word in words if word not in _STOP and word not in _NEGATIONS and not word[0].isdigit()}
+    words = _WORD.findall(replaced(plain(text).replace("-", " ")))
+    return {root(word) for word in words if word not in _STOP and word not in _NEGATIONS and not word[0].isdigit()}
 
 
 def _negations(text: str) -> int:
-    return sum(word in _NEGATIONS or word.endswith("n't") for word in _WORD.findall(plain(text)))
+    return sum(word in _NEGATIONS or word.endswith("n't") for word in _WORD.findall(replaced(plain(text))))
 
 
 def similarity(left: str, right: str) -> float:
@@ -387,15 +332,30 @@ def similarity(left: str, right: str) -> float:
 
 
 def exchanged(left: str, right: str) -> str:
-    """Return the one word in which two sentences differ where both are months, weekdays or names; empty if there is none."""
+    """Return the one word in which two sentences differ where one excludes the other; empty if there is none.
+
+    Names, members of a closed class, and what stands at the end or behind a preposition: "allergic to penicillin".
+    """
     said, told = (re.findall(r"[^\W_]+", text) for text in (left, right))
     if len(said) != len(told):
         return ""
-    pairs = [(one, other) for one, other in zip(said[1:], told[1:], strict=True) if one.casefold() != other.casefold()]
-    if len(pairs) != 1 or said[0].casefold() != told[0].casefold():
+    places = [at for at, (one, other) in enumerate(zip(said, told, strict=True)) if one.casefold() != other.casefold()]
+    if len(places) != 1:
         return ""
-    is_named = all(word[0].isupper() and word[1:].islower() for word in pairs[0])
-    return " / ".join(pairs[0]) if is_named else ""
+    at = places[0]
+    one, other = said[at], told[at]
+    pair = f"{one} / {other}"
+    if are_exclusive(one.casefold(), other.casefold()):
+        return pair
+    if all(word[0].isupper() and word[1:].islower() for word in (one, other)):
+        return pair if at or not one.endswith("s") else ""
+    is_object = (
+        at > 1 and said[at - 1].casefold() in _BEFORE_OBJECT and (at + 1 == len(said) or said[at + 1].casefold() in _STOP)
+    )
+    is_other = (
+        root(one.casefold()) != root(other.casefold()) and not one.endswith("ly") and not any(map(str.isdigit, one + other))
+    )
+    return pair if is_object and is_other else ""
 
 
 def attributed(left: str, right: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 DAY: Final = 86_400.0
@@ -12,10 +13,13 @@ _DIMENSIONS: Final[dict[str, dict[str, float]]] = {
     "length": {
         "mm millimetre millimeter": 0.001, "cm centimetre centimeter": 0.01, "m metre meter": 1, "km kilometre kilometer": 1000,
         "in inch inches": 0.0254, "ft foot feet": 0.3048, "yd yard": 0.9144, "mi mile": 1609.344,
+        "nmi nautical_mile": 1852, "µm micron micrometre micrometer": 1e-6,
     },
     "mass": {
-        "mg milligram": 1e-6, "g gram gramme": 0.001, "kg kilo kilogram kilogramme": 1, "t tonne": 1000, "ton": 1000,
+        "µg mcg microgram": 1e-9, "mg milligram": 1e-6, "g gram gramme": 0.001,
+        "kg kilo kilogram kilogramme": 1, "t tonne": 1000, "ton": 1000,
         "lb lbs pound": 0.45359237, "oz ounce": 0.028349523,
+        "stone": 6.35029318,
     },
     "time": {
         "ms msec millisecond": 0.001, "s sec second": 1, "min mins minute": 60, "h hr hrs hour": 3600, "d day": DAY,
@@ -28,8 +32,18 @@ _DIMENSIONS: Final[dict[str, dict[str, float]]] = {
     "area": {
         "m2 m² sqm": 1, "km2 km²": 1e6, "ha hectare": 1e4, "acre": 4046.8564, "sqft ft2 ft²": 0.09290304,
         "square_metre square_meter": 1, "square_foot square_feet": 0.09290304, "square_kilometre square_kilometer": 1e6,
+        "sq_m": 1, "sq_ft": 0.09290304, "sq_km": 1e6, "square_mile": 2589988.11,
     },
-    "volume": {"ml millilitre milliliter": 0.001, "cl": 0.01, "l litre liter": 1, "gal gallon": 3.785411784, "m3 m³": 1000},
+    "volume": {"ml millilitre milliliter": 0.001, "cl": 0.01, "l litre liter": 1, "gal gallon": 3.785411784, "m3 m³": 1000,
+    "cup": 0.24, "tbsp tablespoon": 0.015, "tsp teaspoon": 0.005, "fl_oz fluid_ounce": 0.0295735},
+    "pressure": {"pa pascal": 1, "hpa mbar millibar": 100, "kpa kilopascal": 1e3, "mpa megapascal": 1e6, "bar": 1e5,
+    "psi": 6894.757, "atm atmosphere": 101325, "mmhg": 133.322},
+    "torque": {"nm n·m newton_metre newton_meter": 1},
+    "force": {"n newton": 1, "kn_force kilonewton": 1000},
+    "voltage": {"v volt": 1, "mv millivolt": 0.001, "kv kilovolt": 1000},
+    "current": {"amp ampere": 1, "ma milliamp milliampere": 0.001},
+    "data rate": {"bit/s bps": 1, "kbit/s kbps": 1e3, "mbit/s mbps": 1e6, "gbit/s gbps": 1e9},
+    "consumption": {"l/100km l/100_km litre_per_100_km litres_per_100_km liters_per_100_km": 1},
     "speed": {"m/s": 1, "km/h kmh kph": 1 / 3.6, "mph": 0.44704, "kn knot": 0.514444},
     "energy": {"j joule": 1, "kj": 1e3, "wh": 3600, "kwh": 3.6e6, "mwh": 3.6e9, "gwh": 3.6e12, "kcal": 4184,
     "cal calorie": 4.184},
@@ -37,7 +51,8 @@ _DIMENSIONS: Final[dict[str, dict[str, float]]] = {
     "share": {"% percent pct percentage per_cent": 0.01, "bp bps basis_point": 0.0001, "‰ permille": 0.001,
     "pp percentage_point": 0.01},
     "frequency": {"hz hertz": 1, "khz": 1e3, "mhz": 1e6, "ghz": 1e9},
-    "temperature": {"°k kelvin": 1, "°c c celsius degree_celsius": 1, "°f f fahrenheit degree_fahrenheit": 1},
+    "temperature": {"°k kelvin": 1, "°c c celsius degree_celsius degrees_celsius degrees_c deg_c": 1,
+    "°f f fahrenheit degree_fahrenheit degrees_fahrenheit degrees_f deg_f": 1},
 }  # fmt: skip
 
 
@@ -56,7 +71,8 @@ UNITS: Final = _spelt()  # spelling in small letters → dimension and size in i
 CALENDAR: Final = frozenset({MONTH, 3 * MONTH, YEAR})  # sizes that are means: months are not of one length
 
 SCALES: Final = {
-    "hundred": 1e2, "dozen": 12.0, "k": 1e3, "thousand": 1e3, "th": 1e3, "m": 1e6, "mn": 1e6, "mio": 1e6, "mm": 1e6,
+    "hundred": 1e2, "lakh": 1e5, "lakhs": 1e5, "crore": 1e7, "crores": 1e7,
+    "dozen": 12.0, "k": 1e3, "thousand": 1e3, "th": 1e3, "m": 1e6, "mn": 1e6, "mio": 1e6, "mm": 1e6,
     "million": 1e6, "millions": 1e6,
     "b": 1e9, "bn": 1e9, "billion": 1e9, "billions": 1e9, "mrd": 1e9, "t": 1e12, "tn": 1e12, "trn": 1e12, "trillion": 1e12,
 }  # fmt: skip
@@ -119,8 +135,5 @@ SIGNS: Final = {
 
 def to_kelvin(value: float, spelling: str) -> float:
     """Return a temperature in kelvin."""
-    if spelling.lstrip("°").startswith(("c", "degree c")):
-        return value + 273.15
-    if spelling.lstrip("°").startswith(("f", "degree f")):
-        return (value + 459.67) * 5 / 9
-    return value
+    scale = re.sub(r"^(?:°|degrees?\s|deg\s)\s*", "", spelling)[:1]
+    return value + 273.15 if scale == "c" else (value + 459.67) * 5 / 9 if scale == "f" else value

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from comity.core.orchestration.split.verbs import AUXILIARIES, VERBS, WH, tokens, without_politeness
+from comity.core.orchestration.split.verbs import VERBS, tokens, without_politeness
 
 # Verbs by their stage in a piece of work: bring something, work on it, make something of it, hand it over.
 _BRINGING: Final = """
@@ -104,7 +104,7 @@ def is_about_its_topic(text: str, last: str) -> bool:
     """
     verb, *said = tokens(without_politeness(text))
     before = tokens(without_politeness(last))
-    if names_its_matter(text) or verb in WH | AUXILIARIES or not before:
+    if names_its_matter(text) or verb not in VERBS or not before:
         return False
     return bool({_root(word) for word in said} & {_root(word) for word in before[1:]} - _TOPICLESS)
 

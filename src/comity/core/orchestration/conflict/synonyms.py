@@ -1,0 +1,271 @@
+"""Words that mean the same and words that mean the opposite, in statuses and sentences of replies."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final
+
+from comity.core.orchestration.intent.stems import stem
+
+_SHORT: Final = {
+    "st": "street", "rd": "road", "ave": "avenue", "blvd": "boulevard", "sq": "square", "dept": "department",
+    "mgmt": "management",
+    "intl": "international", "govt": "government", "univ": "university", "mgr": "manager", "asst": "assistant",
+}  # fmt: skip
+PASTS: Final = {
+    "fell": "fall", "fallen": "fall", "rose": "rise", "risen": "rise", "grew": "grow", "grown": "grow", "shrank": "shrink",
+    "rising": "rise", "losing": "lose",
+    "sold": "sell", "bought": "buy", "won": "win", "lost": "lose", "began": "begin", "went": "go", "gone": "go",
+}  # fmt: skip
+# Phrases that stand for one word; "no sign of recovery" is "not recovery".
+_PHRASES: Final = {
+    "go ahead": "proceed", "goes ahead": "proceed", "going ahead": "proceed", "on schedule": "punctual",
+    "on time": "punctual", "as planned": "punctual", "in stock": "available", "sold out": "unavailable",
+    "out of stock": "unavailable", "in progress": "ongoing", "under way": "ongoing", "underway": "ongoing",
+    "called off": "cancelled", "call off": "cancel", "turned down": "rejected", "turn down": "reject",
+    "signed off": "approved", "past due": "overdue", "behind schedule": "delayed", "go up": "rise", "goes up": "rise",
+    "went up": "rise", "going up": "rise", "go down": "fall", "goes down": "fall", "went down": "fall",
+    "going down": "fall", "get better": "improve", "got better": "improve", "get worse": "worsen", "got worse": "worsen",
+    "put off": "postpone", "carry on": "continue", "lay off": "dismiss", "laid off": "dismiss", "no sign of": "not",
+    "no signs of": "not", "no evidence of": "not", "no indication of": "not", "shows not": "not", "show not": "not",
+    "found not": "not", "advise against": "avoid", "advises against": "avoid", "advised against": "avoid",
+    "stay out of": "avoid", "stays out of": "avoid", "loses money": "unprofitable", "lose money": "unprofitable",
+    "makes a loss": "unprofitable", "at a loss": "unprofitable", "makes a profit": "profitable",
+    "makes money": "profitable", "over budget": "overspent", "under budget": "underspent", "ahead of schedule": "early",
+    "in favour of": "support", "in favor of": "support", "opposed to": "oppose", "falls short of": "miss",
+    "fell short of": "miss", "part time": "parttime", "full time": "fulltime", "on hold": "suspended",
+    "at risk": "endangered", "up to date": "current", "out of date": "obsolete", "free of charge": "free",
+    "not detected": "negative",
+}  # fmt: skip
+_PHRASE: Final = re.compile(rf"\b(?:{'|'.join(sorted(_PHRASES, key=len, reverse=True))})\b")
+_CLASSES: Final = tuple(
+    frozenset(line.split())
+    for line in (
+        "zero one two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty hundred",
+        "monday tuesday wednesday thursday friday saturday sunday",
+        "january february march april may june july august september october november december",
+        "morning noon afternoon evening night midnight",
+        "spring summer autumn winter",
+        "red green blue yellow black white grey gray brown orange purple pink",
+        "north south east west",
+        "left right",
+        "daily weekly monthly quarterly yearly annually",
+        "first second third fourth fifth last",
+        "north south east west northern southern eastern western",
+    )
+)
+# Words of one line mean the same; the first stands for all of them.
+_SYNONYMS: Final = """
+complete completed done finished finish concluded
+ongoing running
+paid settled
+cancel cancelled aborted scrapped
+approve approved accept accepted granted authorised authorized
+reject rejected decline declined denied refused
+delay delayed late overdue
+delivered arrived received
+shipped dispatched
+fail failed unsuccessful
+pass passed succeeded successful
+large big
+quick fast rapid
+begin start commence
+hire recruit employ
+dismiss fire
+buy purchase acquire
+additional extra more further
+rise increase grow climb growth
+fall drop decrease shrink
+detect find discover identify found
+recommend advise suggest propose
+customer client
+staff employee personnel workforce
+vehicle car
+doctor physician
+company firm business
+repair fix mend
+require need
+reduce cut lower
+cost expense
+contract agreement
+close closure
+probably likely presumably
+cause trigger
+problem issue
+error fault defect bug
+agree consent
+grey gray
+cheque check
+tyre tire
+programme program
+aluminium aluminum
+break broken fracture fractured
+"""
+
+
+@lru_cache(maxsize=4_096)
+def root(word: str) -> str:
+    """Return the stem that stands for a word and for all that mean the same."""
+    bare = stem(spelt(word))
+    return _FIRST.get(bare, bare)
+
+
+def are_exclusive(one: str, other: str) -> bool:
+    """Return whether two words are different members of one closed class: numbers, weekdays, months, times of day, colours."""
+    return any(one in words and other in words for words in _CLASSES)
+
+
+def replaced(text: str) -> str:
+    """Return a text in small letters with its phrases as single words."""
+    before = None
+    while before != text:
+        before, text = text, _PHRASE.sub(lambda found: _PHRASES[found.group()], text)
+    return text
+
+
+def spelt(word: str) -> str:
+    """Return a word in one of its two English spellings, an irregular past in its present."""
+    if word in PASTS or word in _SHORT:
+        return PASTS.get(word) or _SHORT[word]
+    for british, american in (
+        ("our", "or"),
+        ("ise", "ize"),
+        ("isation", "ization"),
+        ("ising", "izing"),
+        ("ised", "ized"),
+        ("tre", "ter"),
+        ("lled", "led"),
+        ("lling", "ling"),
+    ):
+        if word.endswith(british) and len(word) > len(british) + 2:
+            return word[: -len(british)] + american
+    return word
+
+
+_FIRST: Final = {
+    stem(spelt(word)): stem(spelt(line.split()[0])) for line in _SYNONYMS.strip().splitlines() for word in line.split()
+}
+_OPPOSITES: Final = """
+accept approve agree | reject decline refuse deny disapprove
+safe secure | unsafe dangerous insecure risky hazardous
+up upward upwards increase rise grow climb gain expand improve higher raise surge | down downward downwards decrease fall shrink
+  drop decline loss contract worsen lower reduce cut plunge
+profit profitable gain | loss unprofitable deficit
+positive favourable favorable | negative unfavourable unfavorable adverse
+high higher highest maximum | low lower lowest minimum
+buy purchase | sell
+pass succeed success successful | fail failure unsuccessful failed
+possible feasible viable | impossible infeasible unviable unfeasible
+legal lawful allowed permitted compliant | illegal unlawful forbidden prohibited banned noncompliant
+open | closed shut
+active enabled on | inactive disabled off
+available | unavailable
+above over exceeds exceeded | below under
+more | less fewer
+better best outperform outperformed | worse worst underperform underperformed
+strong | weak
+early earlier before ahead | late later after behind
+recommend advise endorse | avoid discourage oppose against
+proceed continue launch start begin | stop halt abandon cancel end pause
+enter | exit leave
+hire | fire dismiss
+support favour favor | oppose resist
+cheap inexpensive affordable | expensive costly
+fast quick | slow
+hot warm | cold cool
+win won | lose lost
+include included | exclude excluded
+optimistic bullish | pessimistic bearish
+overvalued | undervalued
+complete completed finished done | incomplete unfinished pending
+ready | unready
+valid correct right true | invalid incorrect wrong false
+full | empty
+public | private
+internal | external
+majority most | minority
+always | never
+stable steady flat unchanged constant | unstable volatile collapse plunge surge soar rise fall increase decrease grow shrink
+  drop
+likely | unlikely
+healthy | sick unhealthy
+guilty | innocent
+present | absent
+all everyone | none nobody
+accelerate quicken | decelerate slow ease
+tighten | loosen ease
+gain win | lose
+confirm | deny refute dispute
+major | minor
+mandatory required compulsory | optional voluntary
+small | large big
+easy simple | hard difficult complex
+surplus | deficit shortage
+enough sufficient adequate | insufficient inadequate
+satisfied happy | dissatisfied unhappy
+import | export
+inflow | outflow
+renew extend prolong | terminate cancel end expire
+proceed continue launch | postpone delay defer suspend
+punctual early | delayed late overdue
+add | remove delete
+keep retain | remove replace drop discard
+strengthen | weaken
+lock | unlock
+connect | disconnect
+vacant free | occupied taken
+alive | dead
+wet | dry
+clean | dirty contaminated
+automatic | manual
+temporary | permanent
+fixed | variable
+domestic | foreign
+upgrade promote | downgrade demote
+solvent | insolvent bankrupt
+visible | hidden
+benign | malignant
+solved resolved | unsolved unresolved
+necessary needed | unnecessary
+effective | ineffective
+reliable | unreliable
+admit | deny
+grant | revoke
+attend | miss skip
+enter | avoid
+overspent | underspent
+meet exceed reach achieve hit | miss
+comply | breach violate
+parttime | fulltime
+indoor indoors inside | outdoor outdoors outside
+most majority many | few
+confirm match | contradict
+long tall | short
+wide | narrow
+deep | shallow
+near close | far distant
+heavy | light
+rich | poor
+dry sunny | rain rainy wet
+loud | quiet
+mild | severe
+acute | chronic
+married | single
+day daytime | night
+arrive | depart leave
+rent lease | own
+raw | cooked
+"""
+
+
+def _opposed() -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for line in _OPPOSITES.replace("\n  ", " ").strip().splitlines():
+        left, right = ([root(word) for word in side.split()] for side in line.split("|"))
+        for one, others in [*((word, right) for word in left), *((word, left) for word in right)]:
+            found.setdefault(one, set()).update(others)
+    return found
+
+
+OPPOSITES: Final = _opposed()
