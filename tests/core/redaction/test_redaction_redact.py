@@ -365,3 +365,21 @@ def test_of_no_types_nothing_is_restored_and_of_some_only_those():
 )  # fmt: skip
 def test_a_part_of_a_split_number_has_one_to_six_plain_digits(item, is_group):
     assert module._is_group(item) is is_group
+
+
+def test_an_option_names_the_next_item_of_a_list_and_only_that():
+    redacted = redact_value(["run", "--db-password", "Ahorn91", "Ahorn92", "--verbose"], new_vault()).value
+    assert redacted[2].startswith("[[PASSWORD_1_")
+    assert redacted[:2] + redacted[3:] == ["run", "--db-password", "Ahorn92", "--verbose"]
+
+
+def test_of_numbers_with_less_than_five_digits_only_the_code_of_a_card_is_hidden():
+    redacted = redact_value({"cvv": 318, "pin": 4471, "plz": 8001, "cvc": 31}, new_vault()).value
+    assert str(redacted.pop("cvv")).startswith("[[CARD_1_")
+    assert redacted == {"pin": 4471, "plz": 8001, "cvc": 31}
+
+
+def test_a_date_of_birth_split_over_a_list_is_hidden_and_another_date_is_not():
+    redacted = redact_value({"dob": [14, 7, 1980], "due": [14, 7, 1980]}, new_vault()).value
+    assert [str(part)[:6] for part in redacted["dob"]] == ["[[DOB_"] * 3
+    assert redacted["due"] == [14, 7, 1980]

@@ -40,7 +40,10 @@ _JOINT_WORDS = frozenset(
         " beneficiario contribuinte bambino enfant kind kindes child spouse insured tenant applicant holder owner person"
         " particular personal privado privat privé dienstlich geschäftlich home work office direct"
         " số nomor numarası číslo numărul αριθμός klienta klientki pacjenta seria serie série series серия серії"
-        " физлица клиента пациента رقم alt alternate alternative secondary",
+        " физлица клиента пациента رقم alt alternate alternative secondary"
+        " μου είναι του tôi của là saya adalah yangu ni benim мой моя это мій це שלי הוא هو mój moje jest můj je az én"
+        " meu este ми е"
+        " moj numeroni mitt mit mijn mio mon c",
     )
 )
 _JOINT_SUFFIX = "(?:番号|號碼|号码|号|是|为|は)?"

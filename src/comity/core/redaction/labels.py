@@ -14,7 +14,7 @@ PHONE: Final = (
     r"|tel[eé]fono|cellulare|recapito|telefone|telem[oó]vel|telefoon(?:nummer|nr)?|mobiel|(?:matka)?puhelin(?:numero)?"
     r"|kännykkä|kom[oó]rk[ai]|tel\.? ?kom|nr\.? tel|numer telefonu|mobitel|telefonszám|telp|ponsel|handphone|tel bimbit"
     r"|[đd]i[eệ]n tho[aạ]i|s[oố] [đd]i[eệ]n tho[aạ]i|sđt|đt|di [đd][oộ]ng|telepon|nomor hp|no\.? ?hp|tlf|puh|телефону?"
-    r"|телефона?|тел|моб(?:ильный|ільний|илен)?|сотовый|τηλ(?:έφωνο)?|κιν(?:ητό)?|手机(?:号码|号)?|手機(?:號碼)?"
+    r"|телефона?|тел|моб(?:ильный|ільний|илен)?|сотовый|τηλ(?:έφων[οό])?|κιν(?:ητό)?|手机(?:号码|号)?|手機(?:號碼)?"
     r"|移动电话|行動電話|座机|传真|電話(?:番号|號碼)?|电话(?:号码)?|联系电话|聯絡電話|携帯(?:電話|番号)?|ファックス"
     r"|联系方式|聯絡方式|전화(?:번호)?|휴대폰(?:번호)?|휴대전화|연락처|핸드폰|هاتفي?|الهاتف|جوالي?|الجوال|موبايل|تلفون"
     r"|تلفن|موبایل|همراه|फ़ोन|फोन|मोबाइल(?: नंबर)?|दूरभाष|ফোন|মোবাইল|โทร(?:ศัพท์)?|เบอร์(?:โทร)?|มือถือ|טלפון|נייד"
@@ -27,7 +27,8 @@ PHONE: Final = (
 BIRTH: Final = (
     r"d\.?o\.?b\.?|dates? of birth|birth ?(?:date|day)s?|b-?day|born|n[ée](?:\(e\)|e)?|(?:date de )?naissance"
     r"|date naissance|ddn|geboren|geburts(?:datum|tag)|geb\.?(?:-?datum)?|(?:fecha de )?nacimiento|f(?:ec)?\.? ?nac\.?"
-    r"|nacid[oa]|cumpleaños|(?:data di )?nascita|(?-i:[nN]at[oa])|compleanno|(?:data de )?nascimento|nasc\.?"
+    r"|nacid[oa]|nac[ií]|nasci|urodzi[lł][ae]m(?: się)?|cumpleaños|(?:data di )?nascita|(?-i:[nN]at[oa])|compleanno"
+    r"|(?:data de )?nascimento|nasc\.?"
     r"|nascid[oa]|geboortedatum|geb\. ?datum|verjaardag|data ur(?:odzenia|\.)?|urodzon[ya]|urodz\.?|f[öø]dd?|f[öø]dt"
     r"|f[öø]delse(?:dato|dag|datum)|f[öø]dsels(?:dato|dag)|syntym[äa](?:aika|päivä)|syntynyt|synt\.?|narozen[aý]?"
     r"|datum narozen[ií]|narodený|dátum narodenia|nar\.|született|szület[eé]si (?:dátum|id[oő])|szül\.?(?: id[oő])?"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib import import_module
 from typing import Any, Final
 
@@ -58,6 +58,7 @@ _PERSONAL: Final = {
     "sk.rc": r"rodn[eé] [cč][ií]slo sk",
     "th.pin": r"เลขประจำตัวประชาชน|บัตรประชาชน|thai id",
     "tr.tckimlik": r"t\.?c\.? kimlik(?: no)?|kimlik no|tckn|tc no",
+    "tr": r"tc|t\.c",
     "tw": r"身分證字號|身分證(?:號碼)?|taiwan id",
     "hk": r"hkid|香港身份證(?:號碼)?|hong kong id(?:entity card)?",
     "sg": r"nric(?:/fin)?|fin no|fin",
@@ -93,6 +94,7 @@ _PERSONAL: Final = {
     "jp.pension": r"年金番号|基礎年金番号",
     "jp.residence": r"在留カード(?:番号)?",
     "tw.residence": r"統一證號",
+    "any_social": r"social (?:security|insurance)(?: number| no)?",
     "health": (
         r"health (?:card|insurance)(?: number| no)?|krankenversicherten?-?n(?:umme)?r|kvnr|krankenversicherungsnummer"
         r"|versichertennummer"
@@ -118,7 +120,8 @@ _TAX: Final = {
     "at.tin": r"abgabenkontonummer",
     "au.abn": r"abn",
     "au.tfn": r"tfn|tax file",
-    "br.cpf": r"cpf|c\.p\.f|(?:chave )?pix",
+    "br.cpf": r"cpf|c\.p\.f",
+    "pix": r"(?:chave )?pix",
     "br.cnpj": r"cnpj",
     "ch.uid": r"mwst-?nr",
     "co.nit": r"nit",
@@ -164,6 +167,11 @@ _COUNTED = LatePattern(
     r"[ \u00a0]?(?:%|€|\$|£|rad\b|deg\b|ms\b|kb\b|mb\b|gb\b|kg\b|km\b|users\b|rows\b|records\b|files\b"
     r"|items\b|calls\b|units\b|printed\b|issued\b|coverage\b)"
 )
+
+
+def _is_standard(module: str, value: str) -> bool:
+    standard: Any = import_module(f"stdnum.{module}")  # some twenty milliseconds, and most texts have no such label
+    return bool(standard.is_valid(value.upper()))
 
 
 def _is_taiwanese(value: str) -> bool:
@@ -213,6 +221,17 @@ def _is_social(value: str) -> bool:
     digits = f"{match[1]}{ord(match[2]) - 64:02d}{match[3]}"
     products = (int(digit) * weight for digit, weight in zip(digits, (2, 1, 2, 5, 7, 1, 2, 1, 2, 1, 2, 1), strict=True))
     return sum(product // 10 + product % 10 for product in products) % 10 == int(match[4])
+
+
+def _is_any_social(value: str) -> bool:
+    """Judge a number under the English words by the rules of states whose own words are others.
+
+    The American one has a type of its own.
+    """
+    return _is_social(value) or any(_is_standard(module, value) for module in _ANY_SOCIAL)
+
+
+_ANY_SOCIAL: Final = ("fr.nir", "ch.ssn", "be.nn")
 
 
 def _is_nif(value: str) -> bool:
@@ -282,10 +301,11 @@ def _has_shape(form: str) -> Callable[[str], bool]:
 
 
 _OWN: Final = {
-    "tw": _is_taiwanese, "hk": _is_hong_kong, "sg": _is_singaporean, "ru.snils": _is_snils, "hu": _is_hungarian,
-    "medicare": _is_medicare, "medicare_card": _is_medicare,
-    "health": _is_any, "fr.cni": _is_any, "social": _is_social, "nif": _is_nif, "any": _is_any, "any_tax": _is_any_tax,
-    "uy": _is_uruguayan, **{module: _has_shape(form) for module, form in _SHAPES.items()},
+    "tr": partial(_is_standard, "tr.tckimlik"), "pix": partial(_is_standard, "br.cpf"), "tw": _is_taiwanese,
+    "hk": _is_hong_kong, "sg": _is_singaporean, "ru.snils": _is_snils, "hu": _is_hungarian, "medicare": _is_medicare,
+    "medicare_card": _is_medicare, "health": _is_any, "fr.cni": _is_any, "social": _is_social,
+    "any_social": _is_any_social, "nif": _is_nif, "any": _is_any, "any_tax": _is_any_tax, "uy": _is_uruguayan,
+    **{module: _has_shape(form) for module, form in _SHAPES.items()},
 }  # fmt: skip
 
 
@@ -293,7 +313,8 @@ _OWN: Final = {
 _WITHOUT_CHECKSUM = frozenset(
     re.findall(
         r"\S+",
-        "health any fr.cni any_tax medicare medicare_card uy id.nik my.nric pk.cnic in_.pan mx.rfc jp.in_ eu.vat br.cnpj"
+        "health any fr.cni any_tax any_social"
+        " medicare medicare_card uy id.nik my.nric pk.cnic in_.pan mx.rfc jp.in_ eu.vat br.cnpj"
         " au.abn it.iva pl.nip ch.uid co.nit",
     )
 ).union(_SHAPES)
@@ -330,7 +351,7 @@ _FORMS: Final = {
 _WRITTEN: Final = {
     module: re.compile(form)
     for module, form in {
-        "cl.rut": r"[0-9]{1,2}\.[0-9]{3}\.[0-9]{3}-[0-9Kk]", "my.nric": "[0-9]{6}-[0-9]{2}-[0-9]{4}",
+        "cl.rut": r"[0-9]{1,2}\.[0-9]{3}\.[0-9]{3}-[0-9Kk]",
         "br.cnpj": r"[0-9]{2}\.[0-9]{3}\.[0-9]{3}/[0-9]{4}-[0-9]{2}", "pl.nip": "[0-9]{3}-[0-9]{3}-[0-9]{2}-[0-9]{2}",
         "nz.ird": "[0-9]{2,3}-[0-9]{3}-[0-9]{3}", "co.nit": r"[0-9]{3}\.[0-9]{3}\.[0-9]{3}-[0-9]",
         "uy": r"[0-9]\.[0-9]{3}\.[0-9]{3}-[0-9]", "de.stnr": "[0-9]{2,3}/[0-9]{3,4}/[0-9]{4,5}",
@@ -360,11 +381,6 @@ def _rule(module: str, label: str) -> Rule:
 
 def _compact(value: str) -> str:
     return re.sub(r"[ \u00a0./-]", "", value).upper()
-
-
-def _is_standard(module: str, value: str) -> bool:
-    standard: Any = import_module(f"stdnum.{module}")  # some twenty milliseconds, and most texts have no such label
-    return bool(standard.is_valid(value.upper()))
 
 
 def _detector(name: str, kind: str, priority: int, numbers: dict[str, str]) -> LabelledDetector:

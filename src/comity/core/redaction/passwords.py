@@ -230,7 +230,10 @@ PASSWORDS: tuple[PatternDetector, ...] = (
         type="PASSWORD",
         category=Category.SECRET,
         priority=15,
-        pattern=LatePattern(r"(?<=PIN )[0-9]{4,6}(?=[.,;)]? {0,3}\Z|[.,;)]\s)"),
+        pattern=LatePattern(
+            r"(?<=PIN )[0-9]{4,6}(?=[.,;)]? {0,3}\Z|[.,;)]\s| (?:for|of|to) (?:the|my|our|your|his|her|their)"
+            r" (?:card|phone|door|account|sim|app|safe|alarm|house|garage)(?![a-z]))"
+        ),
         hint=r"PIN [0-9]{4}",
     ),
     PatternDetector(
@@ -243,7 +246,7 @@ PASSWORDS: tuple[PatternDetector, ...] = (
             r"|[0-9]{4,5}[AB])(?![0-9A-Za-z_]"
             r"|[.,-][0-9])"
         ),
-        hint=rf"(?:(?i:{_CODE_LABELS}|{_YOUR_CODE})|OTP|otp|TAN){HINT_GAP}[0-9]{{3}}",
+        hint=rf"(?:(?i:{_CODE_LABELS}|{_YOUR_CODE})|OTP|otp|TAN){HINT_GAP}[0-9]{{2}}(?:[0-9]|-[0-9]{{2}}-)",
         need=Need.CONTEXT,
         is_number=True,
         context=Context(

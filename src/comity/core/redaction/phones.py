@@ -34,7 +34,7 @@ _STRONG = (
     r"|telephone|emergency|callback|call-back)[ -]?(?:numbers?|no|num|nr|nos)|tel|mob|telephone|fax|telefax|whatsapp|viber|ph"
 )
 _WEAK = (
-    r"gsm|hp|fon|cel|portable|call(?:ing|ed)?|dial(?:ling|ing|ed)?|ring|sms|mobile|cell|hotline|contact|kontakt"
+    r"gsm|hp|namba(?:ri)?|fon|cel|portable|call(?:ing|ed)?|dial(?:ling|ing|ed)?|ring|sms|mobile|cell|hotline|contact|kontakt"
     r"|(?:my|our|his|her|their|meine|ihre|seine|deine|mijn|min|mitt) (?:number|nummer)"
     r"|(?:mi|mon|il mio) n[uú]m[eé]ro|m[oó]j numer|мой номер"
     r"|dzwo[nń](?:i[cć])?|durchwahl|ligue(?: para)?|llame al|anrufen|rufen(?: sie)?|appelez|llama|chiama(?:mi)?|bel"
@@ -53,7 +53,8 @@ _AT = (
     r"(?:[ ](?:[^\W\d]|[.'’]){1,16}){0,4}?[ ](?:at|on|under|via|unter|au|al|an|op|på|pod|numeroon)"
 )
 _LABELS_OF_HINT = (
-    r"[a-z ]*phones?|fon|gsm|hp|cel|portable|mobile?|mob|cell|tel|ph|fax|telefax|whatsapp|viber|call|calling|called|text"
+    r"[a-z ]*phones?|fon|gsm|hp|namba(?:ri)?|cel|portable|mobile?|mob|cell|tel|ph|fax|telefax|whatsapp|viber|call"
+    r"|calling|called|text"
     r"|texting|texted|dial|ring|sms|hotline|contact|reach|reached|reachable|(?:direct|office|private) line|land ?line"
     r"|message|kontakt|number|nummer|numer|номер|rück[a-z]+|zurückrufen|n[uú]m[eé]ro|ligue|para|al|tlf|puh|anrufen|ruf(?:en?)?|erreichen|joindre|appele[rz]"
     r"|ll[aá]m[a-z]+|chiam[a-z]+|bel(?:len)?|soita|dzwo[nń](?:i[cć])?|durchwahl"

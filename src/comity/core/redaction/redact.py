@@ -31,7 +31,7 @@ _TOKEN_OR_MASK = re.compile(f"{TOKEN.pattern}|{_MASK.pattern}")
 _MASK_SHOWS_LAST_FROM = 8  # letters and digits; of a shorter value four would be too much
 _GROUPS_MAX = 6
 _FLOAT_MIN, _FLOAT_END = 10**9, 2**63
-_NUMBER_CHARS_MIN = 3  # the security code of a card
+_CARD_CODE_CHARS, _NUMBER_CHARS_MIN = 3, 5  # shorter numbers, but for the security code of a card, count or name a state
 _SLICE_ITEMS = 128  # values replaced, or parts of a document walked, in a slice of work
 _PARTS_IN_SLICE = 16
 _LONG_CHARS = 256  # a text of a document that is a part of its own
@@ -48,6 +48,7 @@ _HEADS = frozenset({"columns", "cols", "header", "headers", "heads", "fields", "
 _ROWS = frozenset({"rows", "data", "values", "records", "items", "table"})
 _HEAD = re.compile(r"[^\W\d_][^\d\n\0]{0,36}")
 _NAME = re.compile(r"[^\W\d_][^\d\0\[\]*@]{1,31}")
+_OPTION = re.compile("--[a-z][a-z-]{1,40}")
 _NAME_CHARS_MAX = 48
 _HEADS_MAX = 64
 _KEYS_KEPT = 3  # how many keys of the path name a value
@@ -389,10 +390,14 @@ class _Walk:
         if len(items) > 1 and isinstance(items[0], list) and isinstance(items[1], list) and (heads := _heads(items[0])):
             return (yield from self._rows(items, heads, keys, path))
         result: list[Any] = []
+        option = ""  # of a command, whose value is the next item
         for index, item in enumerate(items):
             if self._is_slice_done():
                 yield
-            result.append((yield from self.value(item, keys, f"{path}[{index}]")))
+            named = (*keys, option)[-_KEYS_KEPT:] if option else keys
+            result.append((yield from self.value(item, named, f"{path}[{index}]")))
+            is_option = isinstance(item, str) and item.startswith("--") and _OPTION.fullmatch(item)
+            option = plain_words(item[2:]) if is_option else ""
         return result
 
     def _rows(self, rows: Sequence[Any], heads: tuple[str, ...], keys: tuple[str, ...], path: str) -> Sliced[list[Any]]:
@@ -487,9 +492,11 @@ class _Walk:
 
     def _number(self, number: int, keys: tuple[str, ...], path: str) -> Value:
         text, key = str(number), " ".join(keys)
-        if len(text) < _NUMBER_CHARS_MIN or not keys:
+        if len(text) < _CARD_CODE_CHARS or not keys:
             return number
         for detector in self._scanner.named_by(key):
+            if len(text) < _NUMBER_CHARS_MIN and detector.type != "CARD":
+                continue
             if not _is_whole(detector, text, f"{key}: "):
                 continue
             return self._hide(detector.type, number, path)

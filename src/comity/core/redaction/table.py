@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from comity.core.redaction.cards import CARDS
 from comity.core.redaction.contact import CONTACT
 from comity.core.redaction.detector import Category, PatternDetector
 from comity.core.redaction.financial import FINANCIAL
@@ -20,7 +21,20 @@ from comity.core.redaction.users import USER_NAMES
 
 DETECTORS: Final[tuple[PatternDetector | LabelledDetector, ...]] = tuple(
     sorted(
-        (*FINANCIAL, *GOVERNMENT, *NATIONAL, *CONTACT, *USER_NAMES, PHONES, *SPOKEN, *PLACE, *NETWORK, *PASSWORDS, *SECRETS),
+        (
+            *CARDS,
+            *FINANCIAL,
+            *GOVERNMENT,
+            *NATIONAL,
+            *CONTACT,
+            *USER_NAMES,
+            PHONES,
+            *SPOKEN,
+            *PLACE,
+            *NETWORK,
+            *PASSWORDS,
+            *SECRETS,
+        ),
         key=lambda detector: detector.priority,
     )
 )
