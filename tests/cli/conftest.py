@@ -83,12 +83,17 @@ def run_main(*arguments: str) -> Ran:
     return Ran(code, out.getvalue(), err.getvalue())
 
 
+@pytest.fixture(autouse=True)
+def content_is_unsaid(monkeypatch) -> None:
+    """The demo has spans hold what was said, by a variable of its process; no later test may find it set."""
+    monkeypatch.setenv(CONTENT, "")
+    monkeypatch.delenv(CONTENT)
+
+
 @pytest.fixture
 def place(tmp_path, monkeypatch) -> Path:
     """A fresh working directory with an application `app:make`."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv(CONTENT, "")  # the demo sets it for its process: it is unset again after the test
-    monkeypatch.delenv(CONTENT)
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     for module in ("app", "odd", "unfit"):  # what earlier tests wrote under these names
         monkeypatch.delitem(sys.modules, module, raising=False)
