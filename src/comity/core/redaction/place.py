@@ -12,6 +12,7 @@ from comity.core.redaction.shapes import (
     BEFORE,
     HINT_AFTER,
     HINT_BEFORE_DIGIT,
+    HINT_BEFORE_LETTER,
     HINT_BEFORE_WORD,
     HINT_GAP,
     LETTER,
@@ -328,9 +329,10 @@ PLACE: tuple[PatternDetector, ...] = (
         shape_chars_max=LONG_CHARS_MAX,
         hint=(
             rf"[0-9](?:[ ]?(?:bis|ter))?,?[ ](?i:{_ROMANCE})[ ]|(?i:{_GERMANIC})[ ][1-9]|(?:{_ROMANCE_FIRST})["
-            rf" ][^0-9]{{1,60}}[1-9]|(?:ul\.|ulica|al\.|os\.|pl\."
-            r"|ул\.|улица|пр\.|проспект|просп\.|пр-т|пер\.|вул\.|вулиця|бул\.|бульвар|наб\.)[ ]"
-            r"|(?:Am|An der|An den|Auf der|Auf dem|Im|In der|Unter den|Zum|Zur|Beim|Alter|Alte|Neuer|Neue)[ ][A-Z]"
+            rf" ][^0-9]{{1,60}}[1-9]|{HINT_BEFORE_LETTER}(?:ul\.|ulica|al\.|os\.|pl\.)[ ][A-Z\u00c0-\u017f]"
+            r"|(?:ул\.|улица|пр\.|проспект|просп\.|пр-т|пер\.|вул\.|вулиця|бул\.|бульвар|наб\.)[ ]"
+            rf"|{HINT_BEFORE_LETTER}(?:Am|An der|An den|Auf der|Auf dem|Im|In der|Unter den|Zum|Zur|Beim|Alter|Alte|Neuer|Neue)"
+            r"[ ][A-Z]"
             rf"|[ ](?:gate|vei|veg|plass|väg|gata|gade|vej|allé|torg|tie|katu)[ ][1-9]"
             rf"|{_EASTERN}[ ](?:No:?[ ]?)?[1-9]|Prospe(?:kt|ct)[ ]"
             r"|проспект|улица|бульвар|переулок|шоссе|площадь|набережная"
