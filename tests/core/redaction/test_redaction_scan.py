@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from redaction_corpus import PERSONAL_TEXTS, new_vault, of_detectors, plain, texts
 
-from comity.core.document.slices import whole
+from comity.core.document.slices import ONE_GO_BYTES, whole
 from comity.core.redaction import (
     DEFAULT_SCANNER,
     DETECTORS,
@@ -329,3 +329,10 @@ def test_base64_of_an_address_is_a_hint_wherever_the_address_stands_in_it(before
 @pytest.mark.parametrize("text", ["y" * 5_000, "internationalizationofthings", "deadbeefcafe" * 10, "x" * 40 + "="])
 def test_a_long_run_of_letters_that_can_spell_no_address_is_not_searched(text):
     assert not DEFAULT_SCANNER.may_find(text)
+
+
+@pytest.mark.parametrize("end", ["", " a@b.co", " tel 2345678", " \\u0061"])
+@pytest.mark.parametrize("size", [10, 2 * ONE_GO_BYTES])
+def test_the_quick_test_with_a_pause_says_what_the_one_without_says(end, size):
+    raw = f'"{"x y " * (size // 4)}{end}"'.encode()
+    assert whole(DEFAULT_SCANNER.may_find_in_json_sliced(raw)) is DEFAULT_SCANNER.may_find_in_json(raw) is bool(end)

@@ -12,7 +12,8 @@ import pytest
 
 from comity.engines.sqlite import journal as journal_module
 from comity.engines.sqlite.checkpoints import Checkpoints
-from comity.engines.sqlite.journal import GATHER_S, SqliteJournal
+from comity.engines.sqlite.journal import CALLERS_MANY, GATHER_S, SqliteJournal
+from comity.engines.sqlite.shares import SHARE
 from comity.testing.contracts.records import settled
 
 
@@ -74,6 +75,42 @@ def test_commits_keep_half_of_what_the_last_one_took_between_them_and_no_more_th
         journal._handed_at, journal._reported_at = 100.0 - took_s, 100.0
         journal._arm_gathering()
     assert [round(delay_s, 6) for delay_s in loop.delays] == [0.0, 0.001, GATHER_S]
+
+
+@pytest.mark.parametrize(
+    ("served", "has_left", "delay_s"), [(CALLERS_MANY, False, 0.001), (CALLERS_MANY - 1, False, 0.0), (CALLERS_MANY, True, 0.0)]
+)
+def test_where_several_users_write_half_of_the_shortest_commit_lies_between_two_that_serve_many(
+    tmp_path, served, has_left, delay_s
+):
+    journal = SqliteJournal(tmp_path / "s.db", "n")
+    journal._loop = loop = StillLoop()  # type: ignore[assignment]
+    for user_id in ("eve", "bob"):
+        journal._sharing.note([((settled("r", user_id=user_id),), None)], 100.0)
+    journal._took.extend((0.002, 0.006))
+    journal._served, journal._has_left, journal._handed_at, journal._reported_at = served, has_left, 99.994, 100.0
+    journal._arm_gathering()
+    assert [round(delay_s, 6) for delay_s in loop.delays] == [delay_s]
+
+
+def test_a_journal_notes_how_long_commits_took_and_whether_the_last_one_left_something(tmp_path):
+    async def main() -> None:
+        journal = SqliteJournal(tmp_path / "s.db", "n")
+        journal.open()
+        left = []
+        for user_ids in (["bob"], ["eve"] * (SHARE + 1), ["bob"]):
+            for number, user_id in enumerate(user_ids):
+                journal._groups.append(((settled(f"{user_id}{len(left)}{number}", user_id=user_id),), None))
+            journal._hand_over()
+            left.append(journal._has_left)
+            while journal._is_writing:
+                await asyncio.sleep(0)
+        assert left == [False, True, False]
+        assert len(journal._took) >= 3
+        assert min(journal._took) > 0
+        await journal.close()
+
+    asyncio.run(main())
 
 
 @pytest.mark.parametrize(("callers", "is_handed_over"), [(1, True), (2, False)])

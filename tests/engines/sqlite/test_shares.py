@@ -81,12 +81,15 @@ def test_a_listener_without_records_waits_for_all_that_came_before_it():
 
 def test_the_records_of_one_user_are_not_divided():
     sharing = Sharing()
-    assert not sharing.is_shared(burst("eve"), 0.0)
-    assert not sharing.is_shared(burst("eve"), 0.1)
-    assert not sharing.is_shared(burst("bob", 1), 0.2), "few records are one commit"
-    assert sharing.is_shared(burst("bob"), 0.3)
-    assert not sharing.is_shared(burst("bob"), 0.2 + SHARED_S)
-    assert sharing.is_shared([*burst("bob"), *burst("eve")], 9.0)
+    sharing.note(burst("eve"), 0.0)
+    sharing.note(burst("eve"), 0.1)
+    assert not sharing.is_shared(0.1)
+    sharing.note(burst("bob", 1), 0.2)
+    assert sharing.is_shared(0.2)
+    sharing.note(burst("bob"), 0.3)
+    assert not sharing.is_shared(0.2 + SHARED_S)
+    sharing.note([*burst("bob"), *burst("eve")], 9.0)
+    assert sharing.is_shared(9.0)
 
 
 def test_one_record_of_a_user_is_durable_before_the_burst_of_another(tmp_path: Path):

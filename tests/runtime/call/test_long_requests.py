@@ -7,7 +7,8 @@ import asyncio
 import pytest
 
 from comity import Agent, AsyncHandoffManager, Context, Limits, Node, Reply, Status
-from comity.core.redaction import Action, Policy
+from comity.core.document.slices import ONE_GO_BYTES
+from comity.core.redaction import DEFAULT_SCANNER, Action, Policy
 from comity.runtime.call.slices import LONG_BYTES, TURNS
 from comity.runtime.session.privacy import Privacy
 
@@ -49,14 +50,25 @@ async def test_others_are_answered_while_a_long_request_is_looked_through(make_n
         assert not any(seat.coming for seat in node._path.activations._seats.values())
 
 
-async def test_others_have_a_turn_between_the_reading_of_a_long_request_and_its_check(make_node):
+async def test_others_have_a_turn_between_the_steps_of_a_long_request_and_of_a_long_reply_without_personal_data(make_node):
+    """Between reading it, checking it, and each test for personal data; a reply is packed, tested and read again."""
     agent, seen = reader()
+
+    @agent.capability("COPY")
+    async def copy(ctx: Context, n: int) -> str:
+        return "so it is " * n
+
     async with make_node([agent]) as node:
-        for text, turns in (("so it is ", 0), ("so it is " * LONG_BYTES, 1)):
+        few, many, tests = LONG_BYTES // 8, ONE_GO_BYTES // 8, len((DEFAULT_SCANNER._tests or ())[0])
+        turns_of = {("READ", 1): 0, ("READ", few): 1, ("READ", many): 1 + tests}
+        turns_of |= {("COPY", 1): 0, ("COPY", few): 2, ("COPY", many): 3 + tests}
+        for (capability, n), turns in turns_of.items():
             before = node._path.slices.count
-            assert (await node.call("reader", "READ", {"text": text}, user_id="bob")).ok
-            assert node._path.slices.count - before == turns
-    assert len(seen) == 2
+            inputs = {"text": "so it is " * n} if capability == "READ" else {"n": n}
+            assert (await node.call("reader", capability, inputs, user_id="bob")).ok
+            assert node._path.slices.count - before == turns, (capability, n)
+        assert [len(text) for text in seen] == [9, 9 * few, 9 * many]
+        assert not node._path.sessions._live, "a request without personal data needs no vault"
 
 
 def test_a_long_request_whose_deadline_passes_meanwhile_times_out_and_did_nothing(tmp_path):

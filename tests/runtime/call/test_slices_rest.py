@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from comity.core.document.slices import Sliced
-from comity.runtime.call.slices import BUSY_S, LOOK_S, REST_S, STAND_BACK_S, Slices
+from comity.runtime.call.pace import BUSY_S
+from comity.runtime.call.slices import LOOK_S, STAND_BACK_S, Slices
 
 
 class HurriedLoop(asyncio.SelectorEventLoop):
@@ -16,24 +18,29 @@ class HurriedLoop(asyncio.SelectorEventLoop):
     computed_s = 0.0
 
     def time(self) -> float:
-        return super().time() + self.computed_s
+        return self.computed_s
+
+    def rest(self, delay_s: float, *given: Any) -> asyncio.Handle:
+        self.computed_s += delay_s
+        return self.call_soon(*given)
 
 
-def test_the_loop_rests_from_long_work_for_a_third_of_the_time():
+def test_the_loop_rests_from_long_work_for_half_of_the_time():
     def work(loop: HurriedLoop) -> Sliced[str]:
         for _ in range(20):
-            loop.computed_s += BUSY_S
+            loop.computed_s += BUSY_S / 2
             yield
         return "done"
 
     async def main() -> None:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, HurriedLoop)
-        slices, rests, call_later = Slices(), [], loop.call_later
-        loop.call_later = lambda delay, *given: rests.append(delay) or call_later(delay, *given)  # type: ignore[method-assign]
+        slices, rests = Slices(), []
+        loop.call_later = lambda delay, *given: rests.append(delay) or loop.rest(delay, *given)  # type: ignore[method-assign]
         assert await slices.run(work(loop)) == "done"
         assert slices.count == 20
-        assert rests == [REST_S] * 20, "threads and short calls find the loop free after each of these slices"
+        assert len(rests) == 10, "threads and short calls find the loop free after every second of these slices"
+        assert rests == pytest.approx([BUSY_S] * 10)
 
     with asyncio.Runner(loop_factory=HurriedLoop) as runner:
         runner.run(main())

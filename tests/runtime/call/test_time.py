@@ -7,12 +7,16 @@ import asyncio
 import subprocess
 import sys
 from itertools import pairwise
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from comity import Agent, Context, Limits, Node, Reply, Status
 from comity.core.call.limits import REPLY_BYTES_MAX
-from comity.runtime.call.call import EXPIRE_MOST
+from comity.engines.clock import SystemClock
+from comity.runtime.call.call import EXPIRE_MOST, Deadlines
+from comity.runtime.call.pace import BUSY_S, Pace
 from comity.runtime.call.unfinished import PARTS_KEPT_MAX
 
 
@@ -330,3 +334,44 @@ async def test_calls_with_one_deadline_end_over_several_turns_of_the_loop(make_n
             left.append(len(node._path.calls))
         assert max(before - after for before, after in pairwise(left)) == EXPIRE_MOST
         assert {(await one).status for one in asked} == {Status.TIMEOUT}
+
+
+def test_after_calls_that_ended_by_one_deadline_took_long_the_loop_rests_before_more_of_them_end():
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        ended, rests = [], []
+
+        def expire(call: Any) -> None:
+            ended.append(call)
+            loop.ahead_s += BUSY_S
+
+        deadlines = Deadlines(SystemClock(), loop, expire, Pace())
+        now_ms = SystemClock().now_ns() // 1_000_000
+        calls: list[Any] = [Late(now_ms) for _ in range(3 * EXPIRE_MOST)]
+        for call in calls:
+            deadlines.add(call)
+        call_later = loop.call_later
+        loop.call_later = lambda delay, *given: rests.append(delay) or call_later(0, *given)
+        while len(ended) < len(calls):
+            await asyncio.sleep(0)
+        deadlines.close()
+        assert [round(rest / BUSY_S) for rest in rests if rest] == [EXPIRE_MOST] * 2
+
+    with asyncio.Runner(loop_factory=AheadLoop) as runner:
+        runner.run(main())
+
+
+class Late:
+    """What a deadline needs of a call."""
+
+    def __init__(self, deadline_at: int) -> None:
+        self.request = SimpleNamespace(deadline_at=deadline_at)
+
+
+class AheadLoop(asyncio.SelectorEventLoop):
+    """A loop whose clock goes on when a test says so, as if something had been computed."""
+
+    ahead_s = 0.0
+
+    def time(self) -> float:
+        return super().time() + self.ahead_s

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from itertools import pairwise
+from typing import Any
+
+import pytest
 
 from comity import Agent, Context
-from comity.runtime.call.turnstile import BUSY_S, ENTER_MOST, SHARED_NS, TURNS, Turnstile
+from comity.runtime.call.pace import BUSY_S, REST_S, Pace
+from comity.runtime.call.turnstile import ENTER_MOST, SHARED_NS, TURNS, Turnstile
 from comity.testing.contracts.records import request
 
 BURST = 3 * ENTER_MOST + 1
@@ -156,28 +160,61 @@ def test_after_some_time_of_calls_from_a_line_it_rests_as_long_and_the_users_tak
     async def main() -> None:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, HurriedLoop)
-        turnstile, rests, call_later, entered = Turnstile(loop), [], loop.call_later, []
-        loop.call_later = lambda delay, *given: rests.append(delay) or call_later(0, *given)  # type: ignore[method-assign]
+        turnstile, entered = Turnstile(loop, Pace()), []
 
         async def call(user_id: str) -> None:
             turn = turnstile.enter(request("r", user_id=user_id))
             if turn is not None:
                 await turn
                 entered.append(user_id)
-                loop.computed_s += 2 * BUSY_S
+                loop.computed_s += BUSY_S
 
         await asyncio.gather(*(call("eve") for _ in range(ENTER_MOST + 3)), *(call("mallory") for _ in range(ENTER_MOST + 2)))
         assert entered == ["eve", "mallory", "eve", "mallory", "eve"]
-        assert [round(rest / BUSY_S) for rest in rests] == [2] * 4
+        assert [round(rest / BUSY_S, 6) for rest in loop.rests] == [1] * 4
 
     with asyncio.Runner(loop_factory=HurriedLoop) as runner:
         runner.run(main())
 
 
-class HurriedLoop(asyncio.SelectorEventLoop):
-    """A loop whose clock stands still until a test says that something was computed."""
+def test_while_other_work_that_can_wait_rests_a_line_rests_too():
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, HurriedLoop)
+        pace = Pace()
+        turnstile = Turnstile(loop, pace)
+        turns = [turnstile.enter(request("r", user_id="eve")) for _ in range(ENTER_MOST + 1)]
+        pace.spend(BUSY_S, loop.time())
+        assert turns[-1] is not None
+        await turns[-1]
+        assert loop.rests == [BUSY_S]
 
-    computed_s = 0.0
+    with asyncio.Runner(loop_factory=HurriedLoop) as runner:
+        runner.run(main())
+
+
+def test_a_rest_is_bounded_and_what_was_spent_counts_once():
+    pace = Pace()
+    pace.spend(BUSY_S / 2, 1.0)
+    assert pace.rest_s(1.0) == 0
+    pace.spend(60.0, 1.0)
+    assert pace.rest_s(1.0) == pytest.approx(REST_S)
+    assert pace.rest_s(1.0 + REST_S) == 0
+    pace.spend(BUSY_S / 2, 2.0)
+    assert pace.rest_s(2.0) == 0
+
+
+class HurriedLoop(asyncio.SelectorEventLoop):
+    """A loop whose clock stands still until a test says that something was computed, or the loop rests."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.computed_s, self.rests = 0.0, []
 
     def time(self) -> float:
         return self.computed_s
+
+    def call_later(self, delay: float, callback: Any, *given: Any, **_: Any) -> Any:
+        self.rests.append(delay)
+        self.computed_s += delay
+        return self.call_soon(callback, *given)

@@ -144,7 +144,7 @@ def redact_json_sliced(
     raw: bytes, vault: Vault, policy: Policy = DEFAULT_POLICY, scanner: Scanner = DEFAULT_SCANNER
 ) -> Sliced[JsonRedaction]:
     """Return what `redact_json` does, with pauses."""
-    if not scanner.may_find_in_json(raw):
+    if not (yield from scanner.may_find_in_json_sliced(raw)):
         return JsonRedaction(raw)
     yield
     value = in_one_go(_decode, raw)

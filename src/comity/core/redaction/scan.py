@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from comity.core.document.slices import Sliced, whole
+from comity.core.document.slices import ONE_GO_BYTES, Sliced, whole
 from comity.core.redaction.candidates import Candidates, NamersOf, Span
 from comity.core.redaction.columns import cells_of
 from comity.core.redaction.detector import Before, Detector, Need, PatternDetector
@@ -94,6 +94,20 @@ class Scanner:
                 clean.clear()
             clean.add(raw)
         return False
+
+    def may_find_in_json_sliced(self, raw: bytes) -> Sliced[bool]:
+        """Return what `may_find_in_json` does; in a long document with a pause after each test: 2 µs a kilobyte."""
+        if len(raw) <= ONE_GO_BYTES:
+            return self.may_find_in_json(raw)
+        if _BACKSLASH in raw and b"\\u" in raw:
+            return True
+        text = raw.decode()
+        tests, tests_of_numbers = self._tests or self._make_tests()
+        for test in (*tests, *tests_of_numbers) if has_digit(text) else tests:
+            if test(text):
+                return True
+            yield
+        return bool(self._hintless)
 
     def _may_match(self, text: str) -> bool:
         """Return whether a hint matches a text, or a detector has none."""

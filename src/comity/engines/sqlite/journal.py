@@ -16,6 +16,7 @@ import logging
 import sqlite3
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from queue import SimpleQueue
@@ -70,6 +71,8 @@ log = logging.getLogger("comity")
 # How long records are gathered before they are written, at most: while a caller waits for them, and while no caller does.
 GATHER_S: Final = 0.005
 FLUSH_S: Final = 0.02
+COMMITS_COMPARED: Final = 16  # the shortest of them tells what a commit takes by itself
+CALLERS_MANY: Final = 8  # for so many, one commit less is worth a wait, also where users of one node wait for each other
 # How often the write-ahead log is copied into the main file. A short log is overwritten in place, which syncs faster.
 CHECKPOINT_COMMITS: Final = 64
 # How long the event loop keeps the interpreter from the writer. A commit asks for it a dozen times, and all calls wait for it.
@@ -110,6 +113,8 @@ class SqliteJournal:
         self._handed_at = 0.0
         self._served = 0  # callers that wait for the batch handed over last
         self._reported_at = 0.0
+        self._has_left = False  # records of users who had more than their share
+        self._took: deque[float] = deque(maxlen=COMMITS_COMPARED)  # seconds, from handing over to the report
         self._timer: asyncio.TimerHandle | None = None
         self._pruner: Pruner | None = None  # used only by `prune`
         self._turns = Turns(lambda: not self.members.is_alone)  # of writing: the writer's, or a sweep's
@@ -243,9 +248,17 @@ class SqliteJournal:
         Commits keep a distance from each other, so a call that comes alone does not wait and calls that come thick share one.
         The distance is half of what the last commit took, since that is what a shared commit saves: where commits are quick,
         or few calls come, a call that is open for long makes no other call wait.
+
+        While several users write, the last commit may have been long by the burst or the document of one of them, for which the
+        others have waited already. Then the shortest of the latest commits counts, and only where a commit serves many callers;
+        what it left for the next one waits no longer.
         """
+        now_s = self._loop.time()
         distance_s = min((self._reported_at - self._handed_at) / 2, GATHER_S)
-        self._arm(max(self._reported_at + distance_s - self._loop.time(), 0))
+        if self._sharing.is_shared(now_s):
+            is_worth_it = self._served >= CALLERS_MANY and not self._has_left
+            distance_s = min(distance_s, min(self._took) / 2) if is_worth_it else 0.0
+        self._arm(max(self._reported_at + distance_s - now_s, 0))
 
     def _arm(self, delay_s: float) -> None:
         if self._timer is not None:
@@ -260,10 +273,14 @@ class SqliteJournal:
         self._handed_at = self._loop.time()
         self._groups, self._thens = [], []
         self._in_writing, self._gathered = self._gathered, {}
+        self._has_left = False
         # Where processes share the store, nearly every record is on terms, and a batch that has terms is written whole.
-        if self.members.is_alone and self._sharing.is_shared(groups, self._handed_at) and not whole:
-            groups, self._groups = shares.divide(groups)
+        if self.members.is_alone:
+            self._sharing.note(groups, self._handed_at)
+            if self._sharing.is_shared(self._handed_at) and not whole:
+                groups, self._groups = shares.divide(groups)
             if self._groups:
+                self._has_left = True
                 thens, self._thens = shares.thens_of(groups), shares.thens_of(self._groups)
                 for saved in shares.documents_of(self._groups):
                     tables.keep_newest(self._gathered, saved)
@@ -277,6 +294,7 @@ class SqliteJournal:
         self._is_writing = self._is_written_for = False
         self._in_writing = {}
         self._reported_at = self._loop.time()
+        self._took.append(self._reported_at - self._handed_at)
         if error is not None and error is not self.failure:
             log.error("nothing more is accepted: %s", error)
             self.failure = error

@@ -31,20 +31,23 @@ class Sharing:
         self._latest: Hashable = None  # whose record came last
         self._shared_at = -SHARED_S
 
-    def is_shared(self, groups: Sequence[Group], now_s: float) -> bool:
-        """Note a batch at a time of the loop; return whether it is to be divided."""
+    def note(self, groups: Sequence[Group], now_s: float) -> None:
+        """Note a batch at a time of the loop."""
         for some in (groups, reversed(groups)):
             user = next((user for records, _ in some if records and (user := _user_of(records[0]))), None)
             if user is not None and user != self._latest:
                 if self._latest is not None:
                     self._shared_at = now_s
                 self._latest = user
-        return len(groups) > SHARE // 2 and now_s - self._shared_at < SHARED_S
+
+    def is_shared(self, now_s: float) -> bool:
+        """Return whether several users wrote a moment ago."""
+        return now_s - self._shared_at < SHARED_S
 
 
 def divide(groups: list[Group]) -> tuple[list[Group], list[Group]]:
     """Return the groups that the next commit takes, and those that wait for a later one, each in their order."""
-    lanes = _lanes(groups)
+    lanes = _lanes(groups) if len(groups) > SHARE // 2 else None
     if lanes is None:
         return groups, []
     taken: dict[Hashable, int] = {}

@@ -30,6 +30,7 @@ from comity.runtime.agent.activations import Activation
 from comity.runtime.agent.clock_watch import ClockWatch
 from comity.runtime.call.draft import Arrival
 from comity.runtime.call.events import EventLog
+from comity.runtime.call.pace import Pace
 from comity.runtime.call.way import LOCAL, Way
 from comity.runtime.session.live import Live
 
@@ -327,10 +328,11 @@ class Errand:
 class Deadlines:
     """Tells which calls ran out of time, at most a slot late and never early; after a suspend or a step, a second late."""
 
-    def __init__(self, clock: Clock, loop: asyncio.AbstractEventLoop, expire: Callable[[Call], None]) -> None:
+    def __init__(self, clock: Clock, loop: asyncio.AbstractEventLoop, expire: Callable[[Call], None], pace: Pace) -> None:
         self._clock = clock
         self._loop = loop
         self._expire = expire
+        self._pace = pace
         self._slots: dict[int, dict[Call, None]] = {}
         self._timers: dict[int, asyncio.TimerHandle] = {}
         self.watch = ClockWatch(clock, loop)  # also for others that wait for points in time
@@ -384,7 +386,7 @@ class Deadlines:
         if now_ms < slot * SLOT_MS:  # the two clocks differ a little; early is never right
             self._arm(slot)
             return
-        calls = self._slots[slot]
+        calls, begun_s = self._slots[slot], self._loop.time()
         for _ in range(EXPIRE_MOST):
             if not calls:  # a call takes along those below it
                 del self._slots[slot], self._timers[slot]
@@ -392,4 +394,9 @@ class Deadlines:
             call = next(iter(calls))
             del calls[call]
             self._expire(call)
-        self._timers[slot] = self._loop.call_later(0, self._fire, slot)
+        self._timers[slot] = self._loop.call_later(0, self._rest, slot, begun_s)  # once what runs for them has been told
+
+    def _rest(self, slot: int, begun_s: float) -> None:
+        now_s = self._loop.time()
+        self._pace.spend(now_s - begun_s, now_s)
+        self._timers[slot] = self._loop.call_later(self._pace.rest_s(now_s), self._fire, slot)

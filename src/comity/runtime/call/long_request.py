@@ -50,7 +50,9 @@ class LongRequests:
         """Run the work in slices, then accept the call with the note it returns, or deliver its refusal."""
         request = call.request
         # Calls in progress are told apart by their objectives, which are short enough to be looked through at once.
-        objective = request.objective if self._answers is None else self._answers.text(call, request.objective)
+        objective = request.objective
+        if objective and self._answers is not None:
+            objective = self._answers.text(call, objective)
         call.request = replace(unsaid(request), objective=objective)
         self._reserve(call)
         self._settlement.deadlines.add(call)

@@ -30,7 +30,7 @@ from comity.core.call.ledger import Account
 from comity.core.call.machine import CANCEL, FINISH, QUEUE, RUNNING, START
 from comity.core.document.payload import unpack
 from comity.core.document.schema import Checked, SchemaError
-from comity.core.document.slices import Sliced
+from comity.core.document.slices import ONE_GO_BYTES, Sliced
 from comity.core.envelope.envelope import Error, ExpectedOutput, Reply, Request, Status
 from comity.core.envelope.request_id import as_asked, as_refused, chosen_id_problem
 from comity.core.journal.records import Accepted, Resumed, is_same
@@ -139,7 +139,7 @@ class CallPath(Replies):
         self._long_requests = LongRequests(
             self.settlement, env.slices, env.answers, self.reserve, self._accept, self.refuse, env.now_ms
         )
-        self._turnstile = Turnstile(env.loop)
+        self._turnstile = Turnstile(env.loop, env.slices.pace)
         self.batches = Batches(env.loop, self._run)
         self._latest: Identity | Request = Identity("", "", "")  # whose call came last; at first no user's
         self._shared_at = 0  # when a user called after another; 0 if that never was
@@ -454,10 +454,11 @@ class CallPath(Replies):
     ) -> str | admission.Refused | Sliced[str | admission.Refused]:
         """Return what the audit notes of a request that may pass, or why it may not; a long one has to be looked through."""
         request, privacy = call.request, self._privacy
-        is_concerned = privacy is not None and (
-            bool(request.message or request.objective or call.capability.clear or request.context) or privacy.may_hold(body)
+        is_concerned: bool | None = privacy is not None and (
+            bool(request.message or request.objective or call.capability.clear or request.context)
+            or (None if len(body) > ONE_GO_BYTES else privacy.may_hold(body))
         )
-        if not (is_concerned or findings or self._guardrails):
+        if is_concerned is False and not (findings or self._guardrails):
             return ""
         return screen(self.sessions, call, body, findings, self._guardrails, privacy, is_concerned=is_concerned)
 

@@ -22,7 +22,7 @@ from comity.core.call.limits import REPLY_BYTES_MAX, WARNINGS_MAX
 from comity.core.call.machine import RUNNING
 from comity.core.document.foreign_errors import error_of, told
 from comity.core.document.payload import PayloadError, Problem, check_repeats, pack, unpack
-from comity.core.document.slices import Sliced, in_one_go, whole
+from comity.core.document.slices import ONE_GO_BYTES, Sliced, in_one_go, whole
 from comity.core.envelope.confidence import Band, at_most
 from comity.core.envelope.envelope import NEEDS_INPUT, PARTIAL, SUCCESS, Error, Reply, Status, artifact_problems, copied
 from comity.core.envelope.reserved import (
@@ -416,6 +416,8 @@ def read_result(call: Call, value: Any, now_ns: int, hide: Hide | None) -> Reply
 def _read_long(call: Call, reply: Reply | None, raw: bytes | None, value: Any, now_ns: int, hide: Hide) -> Sliced[Reply]:
     data = None
     if raw is not None:
+        if len(raw) > ONE_GO_BYTES:
+            yield  # it has just been packed
         raw = yield from hide.data_sliced(call, raw)
         yield
         data = in_one_go(lambda hidden: _unpacked(hidden, value), raw)

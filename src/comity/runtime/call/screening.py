@@ -27,12 +27,12 @@ def screen(
     guardrails: tuple[Guardrail, ...],
     privacy: Privacy | None,
     *,
-    is_concerned: bool,
+    is_concerned: bool | None,
 ) -> str | Refused | Sliced[str | Refused]:
     """Change the call into what its callee may see; return a note for the audit, or why it may not see it.
 
-    `is_concerned` says whether the request may hold something personal. Of a long request that has to be looked at closely it
-    returns the work still to be done; see `long_request`.
+    `is_concerned` says whether the request may hold something personal; None if its inputs are too long to be tested at once.
+    Of a long request that has to be looked at closely it returns the work still to be done; see `long_request`.
     """
     request, note = call.request, ""
     if guardrails:
@@ -41,8 +41,10 @@ def screen(
             call.request = guardrail.unsaid(request)
             return Refused(passed.code, passed.message if privacy is None else privacy.hide_trace(passed.message))
         call.request, note = passed.request, passed.note
-    if privacy is not None and (is_concerned or call.request is not request):
+    if privacy is not None and (is_concerned is not False or call.request is not request):
         work = conceal(sessions, call, call.request, body, privacy)
+        if is_concerned is None and call.request is request:
+            work = _if_concerned(work, body, privacy)
         is_long = _is_long(call.request, body) or len(sessions.vault_of(call) or ()) > SEALED_AT_ONCE
         if is_long and not call.is_again:  # what an earlier run began is either taken up or ended, at once
             return _screened(call, work, note, findings)
@@ -56,6 +58,11 @@ def screen(
 def _is_long(request: Request, body: bytes) -> bool:
     said = len(body) + len(request.message)
     return said > LONG_BYTES or (request.context is not None and said + len(encode(request.context)) > LONG_BYTES)
+
+
+def _if_concerned(work: Sliced[str | Refused], body: bytes, privacy: Privacy) -> Sliced[str | Refused]:
+    """Do the work on a request that holds nothing but its inputs if they may hold something personal."""
+    return (yield from work) if (yield from privacy.may_hold_sliced(body)) else ""
 
 
 def _screened(call: Call, work: Sliced[str | Refused], note: str, findings: tuple[Finding, ...]) -> Sliced[str | Refused]:

@@ -54,7 +54,7 @@ class Settlement:
         self._observer = observer
         self.calls = calls
         self.breakers = Breakers(env.clock, env.limits, None if observer is None else observer.moved)
-        self.deadlines = Deadlines(env.clock, env.loop, self._expire)
+        self.deadlines = Deadlines(env.clock, env.loop, self._expire, env.slices.pace)
         self.placement = Placement()  # alone, until the path joins others
         self._journal, self._clock, self._loop = env.journal, env.clock, env.loop
         self._keeps_json = getattr(env.journal, "keeps_json", False)  # of another package, it may not say

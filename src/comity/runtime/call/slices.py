@@ -12,14 +12,12 @@ from collections.abc import Callable
 from typing import Final
 
 from comity.core.document.slices import Sliced, T
+from comity.runtime.call.pace import Pace
 
 # Work on fewer bytes than this is done at once; the densest text takes about 3 µs a byte.
 LONG_BYTES: Final = 4_096
 # Of the loop, from one slice to the next: a short call passes through several turns, and waits for one slice, not for each.
 TURNS: Final = 4
-# After so much long work the loop rests from it, so that other threads, and calls that have waited for them, find it free.
-BUSY_S: Final = 0.002
-REST_S: Final = 0.001
 # So long a slice stands back while calls wait for the store, and how often it looks whether they still do.
 STAND_BACK_S: Final = 0.006
 LOOK_S: Final = 0.0005
@@ -28,14 +26,14 @@ LOOK_S: Final = 0.0005
 class Slices:
     """The pieces of long work of one node. They take turns, so ten of them delay a timer no more than one does."""
 
-    __slots__ = ("_busy_s", "_is_awaited", "_is_due", "_waiting", "count")
+    __slots__ = ("_is_awaited", "_is_due", "_waiting", "count", "pace")
 
     def __init__(self, is_awaited: Callable[[], bool] | None = None) -> None:
         """Make one; `is_awaited` tells whether calls wait for the store."""
         self._is_awaited = is_awaited
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._is_due = False
-        self._busy_s = 0.0  # with slices, since the last rest
+        self.pace = Pace()  # also of what else can wait
         self.count = 0  # of slices after which others had a turn
 
     async def run(self, work: Sliced[T]) -> T:
@@ -49,7 +47,8 @@ class Slices:
                 except StopIteration as end:
                     result: T = end.value
                     return result
-                self._busy_s += time() - begun_s
+                now_s = time()
+                self.pace.spend(now_s - begun_s, now_s)
                 await self._turn()
         finally:
             work.close()
@@ -75,9 +74,8 @@ class Slices:
         if stood_s < STAND_BACK_S and self._is_awaited is not None and self._is_awaited():
             loop.call_later(LOOK_S, self._next, loop, 0, stood_s + LOOK_S)
             return
-        if self._busy_s >= BUSY_S:
-            self._busy_s = 0.0
-            loop.call_later(REST_S, self._next, loop, 0, stood_s)
+        if rest_s := self.pace.rest_s(loop.time()):
+            loop.call_later(rest_s, self._next, loop, 0, stood_s)
             return
         self.count += 1
         while self._waiting:

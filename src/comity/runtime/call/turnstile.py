@@ -13,13 +13,13 @@ from collections import deque
 from typing import Final, TypeAlias
 
 from comity.core.envelope.envelope import Request
+from comity.runtime.call.pace import Pace
 
 # Calls of one user that enter in one turn of the loop without waiting.
 ENTER_MOST: Final = 3
-# Calls that wait enter one by one, the users in turn. Each has some turns of the loop to begin in. When these calls have taken
-# so long, no more enter for as long again: bursts have half of the loop at most, whatever their calls cost.
+# Calls that wait enter one by one, the users in turn, at the pace of what can wait: bursts have half of the loop at most,
+# whatever their calls cost. Each call has some turns of the loop to begin in.
 TURNS: Final = 4
-BUSY_S: Final = 0.001
 # How long after the calls of two users a node counts as shared.
 SHARED_NS: Final = 1_000_000_000
 
@@ -29,10 +29,10 @@ User: TypeAlias = tuple[str, str]  # tenant and id
 class Turnstile:
     """Where the calls of users enter one node."""
 
-    __slots__ = ("_entered", "_is_due", "_lines", "_loop")
+    __slots__ = ("_entered", "_is_due", "_lines", "_loop", "_pace")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
+    def __init__(self, loop: asyncio.AbstractEventLoop, pace: Pace) -> None:
+        self._loop, self._pace = loop, pace
         self._entered: dict[User, int] = {}  # in this turn of the loop
         self._lines: dict[User, deque[asyncio.Future[None]]] = {}  # the user whose turn it is comes first
         self._is_due = False  # a round is to begin by itself
@@ -69,18 +69,20 @@ class Turnstile:
         return waiter
 
     def _go_on(self, turns: int, since_s: float) -> None:
-        """Let the next call enter after some turns of the loop, and after a rest if there was none for long."""
+        """Let the next call enter after some turns of the loop; the last one entered at `since_s`."""
         if turns:
             self._loop.call_soon(self._go_on, turns - 1, since_s)
             return
-        busy_s = self._loop.time() - since_s
-        if busy_s < BUSY_S:
-            self._let_in(since_s)
-        else:
-            self._loop.call_later(busy_s, self._let_in, None)
+        now_s = self._loop.time()
+        self._pace.spend(now_s - since_s, now_s)
+        self._let_in()
 
-    def _let_in(self, since_s: float | None) -> None:
-        """Let a call enter; `since_s` is when the last rest ended, None if that is now."""
+    def _let_in(self) -> None:
+        """Let a call enter, after a rest if it is time for one."""
+        now_s = self._loop.time()
+        if rest_s := self._pace.rest_s(now_s):
+            self._loop.call_later(rest_s, self._let_in)
+            return
         while self._lines:
             user = next(iter(self._lines))
             line = self._lines.pop(user)
@@ -92,4 +94,4 @@ class Turnstile:
                 break
         self._is_due = bool(self._lines)
         if self._is_due:
-            self._go_on(TURNS, self._loop.time() if since_s is None else since_s)
+            self._go_on(TURNS, now_s)

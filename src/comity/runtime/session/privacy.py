@@ -115,6 +115,7 @@ class Privacy:
         self.approvers: Mapping[str, frozenset[str]] = _checked_grants(approvers, "approvers", "person")
         # Tells whether a document may hold personal data; cheap, and never wrongly no.
         self.may_hold: Callable[[bytes], bool] = scanner.may_find_in_json
+        self.may_hold_sliced: Callable[[bytes], Sliced[bool]] = scanner.may_find_in_json_sliced
 
     def prepare(self) -> None:
         """Make ready to find personal data, before the first call waits for it."""
@@ -129,7 +130,7 @@ class Privacy:
         """Hide what the callee must not see; `clear` is what its capability declares to need."""
         found: set[_Kind] = set()
         changes: dict[str, Any] = {}
-        if self._scanner.may_find_in_json(body):
+        if (yield from self.may_hold_sliced(body)):
             redaction = yield from redact_json_sliced(body, vault(), self._policy, self._scanner)
             found |= yield from _kinds(redaction.found)
             body = redaction.raw
@@ -258,7 +259,7 @@ class Answers:
 
     def data_sliced(self, call: Call, raw: bytes) -> Sliced[bytes]:
         """Return what `data` does, with pauses."""
-        if not self.may_hold(raw):
+        if not (yield from self._privacy.may_hold_sliced(raw)):
             return raw
         hidden = yield from self._privacy.hide_data_sliced(raw, self._vault(call))
         yield from self._sessions.seal_vault(self._sessions.live_of(call))
