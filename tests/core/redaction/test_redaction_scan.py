@@ -326,6 +326,11 @@ def test_base64_of_an_address_is_a_hint_wherever_the_address_stands_in_it(before
     assert DEFAULT_SCANNER.may_find(f"see {encoded} here")
 
 
+@pytest.mark.parametrize("ending", ["decimal", "photos", "useful", "Aural"])
+def test_the_end_of_a_sentence_is_not_searched_as_the_short_word_for_a_street(ending):
+    assert not DEFAULT_SCANNER.may_find(f"It is {ending}. Then we go on.")
+
+
 @pytest.mark.parametrize("text", ["y" * 5_000, "internationalizationofthings", "deadbeefcafe" * 10, "x" * 40 + "="])
 def test_a_long_run_of_letters_that_can_spell_no_address_is_not_searched(text):
     assert not DEFAULT_SCANNER.may_find(text)
