@@ -12,7 +12,7 @@ INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test quick fuzz check docs format bench bench-cluster bench-delay bench-dense bench-age bench-http api soak bench-spans tempo cel bench-peers intents kill processes handoffs drain remote sim sim-defects pii mutate spec console test-console screenshots split conflicts lock clean
+.PHONY: help demo serve test quick fuzz check docs format bench bench-cluster bench-delay bench-dense bench-age bench-http api soak bench-spans tempo cel bench-peers intents kill processes handoffs drain remote sim sim-defects pii mutate spec console test-console screenshots split fit-split conflicts lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -125,6 +125,9 @@ intents: $(READY) ## accuracy, rejection, calibration and cost of the intent cla
 SPLIT ?= tests/core/orchestration/split/requests.yaml
 split: $(READY) ## how many labelled requests are cut into their parts, in order; SPLIT names another file, SPLIT_ARGS=--verbose
 	$(RUN) scripts/check_split.py $(SPLIT) $(SPLIT_ARGS)
+
+fit-split: $(READY) ## learn again by which weights parts of a request are steps, after a change of its rules or of a labelled set
+	$(RUN) scripts/fit_split.py $(wildcard tests/core/orchestration/split/*requests.yaml) --write
 
 CONFLICTS ?= tests/core/orchestration/conflict/pairs.yaml
 conflicts: $(READY) ## how many labelled pairs of values are judged right; CONFLICTS names another file, CONFLICTS_ARGS=--verbose

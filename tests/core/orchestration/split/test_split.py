@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 
 from comity.core.orchestration.split import Part, Plan, Shape, split
 from comity.core.orchestration.split.split import PARTS_MAX, TEXT_MAX
+from comity.core.orchestration.split.weights import WEIGHTS
 
 sys.path.insert(0, str(Path(__file__).parents[4] / "scripts"))
 from check_split import judged
+from fit_split import learn, rows, table
 
 CASES = read_corpus(Path(__file__).parent / "requests.yaml")
 LATER = read_corpus(Path(__file__).parent / "later_requests.yaml")
@@ -25,6 +27,8 @@ FURTHER = read_corpus(Path(__file__).parent / "further_requests.yaml")
 PLAIN = read_corpus(Path(__file__).parent / "plain_requests.yaml")
 TRADES = read_corpus(Path(__file__).parent / "trades_requests.yaml")
 TRADES_BARS = {"single": 0.95, "sequential": 0.9, "parallel": 0.9, "mixed": 0.6}
+STEPS = read_corpus(Path(__file__).parent / "steps_requests.yaml")
+STEPS_BARS = {"sequential": 0.65, "parallel": 0.9}  # no word says the order
 LATER_BARS = {"single": 0.95, "sequential": 0.85, "parallel": 0.95, "mixed": 0.85}
 
 
@@ -48,6 +52,17 @@ def test_requests_from_many_trades_get_their_parts_in_order(kind: str) -> None:
     assert sum(is_good for _, _, is_good in found) / len(found) >= TRADES_BARS[kind], [
         text for text, _, good in found if not good
     ]
+
+
+@pytest.mark.parametrize("kind", STEPS_BARS)
+def test_most_steps_that_no_word_orders_get_their_order(kind: str) -> None:
+    found = judged({kind: STEPS[kind]})[kind]
+    assert sum(is_good for _, _, is_good in found) / len(found) >= STEPS_BARS[kind]
+
+
+def test_the_weights_are_those_learnt_from_the_labelled_sets() -> None:
+    names = sorted(Path(__file__).parent.glob("*requests.yaml"))
+    assert table(learn([row for name in names for row in rows(read_corpus(name))])) == WEIGHTS
 
 
 @pytest.mark.parametrize("kind", BARS)

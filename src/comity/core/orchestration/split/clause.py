@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Final
 
 from comity.core.orchestration.split.verbs import (
+    AMBIGUOUS,
     AUXILIARIES,
     DETERMINERS,
     PREPOSITIONS,
@@ -67,11 +68,13 @@ _MEANT_TO: Final = re.compile(  # "write a script to fetch the rates and mail th
     r"program|tool|app|query|way|chance)\s+(?:to|that|which)\s+\w+[^,;]*$",
     re.IGNORECASE,
 )
+_TELL_WHICH: Final = re.compile(r"\b(?:tell\s+(?:me|us)|know|say|find\s+out)\s+(?:which|who|what)\b[^,;]*$", re.IGNORECASE)
 _MAY_I: Final = re.compile(r"^(?:can|could|may|should|am|do)\s+i\b", re.IGNORECASE)
 _CAUSED: Final = re.compile(
     r"^have\s+(?!you\b|we\b|i\b|they\b)(?:[\w'’-]+\s+){1,3}?(?P<verb>[a-z]+)\s+(?:the|an?|my|our)\s", re.IGNORECASE
 )
 _ON_IT: Final = re.compile(r"^\s*[a-z]+\s+(?:(?:up|out|off|down)\s+)?(?:it|them)\b", re.IGNORECASE)
+_TURNING: Final = frozenset({"convert", "turn", "change", "transform", "switch", "export"})
 _ALTERNATIVES: Final = re.compile(r"\s\bor\b[^?]*\?$", re.IGNORECASE)
 _RELATIVE: Final = r"\s(?:who|that|which|where|whose\s+\w+|so\s+that|so)\s+(?:(?:i|we|they|people|guests|you)\s+)?"
 _ABLE: Final = re.compile(rf"{_RELATIVE}{_MODAL}\s+(?:(?:both|also|either|not)\s+)?[a-z]+\b[^,;:.?!]*$", re.IGNORECASE)
@@ -99,7 +102,11 @@ def main_clause(text: str) -> str:
 def is_unfinished(text: str) -> bool:
     """Return whether a text ends with a verb whose object is still to come: "what does it cost to build"."""
     found = _UNFINISHED.search(text)
-    return found is not None and found[2].islower() and (found[1].lower() != "to" or bool(lemma(tokens(found[2])[0])))
+    if found is None or not found[2].islower():
+        return False
+    verb = tokens(found[2])[0]
+    is_other_form = verb in AMBIGUOUS and tokens(text)[0] in _TURNING  # "convert it to text"
+    return found[1].lower() != "to" or (bool(lemma(verb)) and not is_other_form)
 
 
 def is_inside(left: str, right: str, connective: str) -> bool:
@@ -108,7 +115,8 @@ def is_inside(left: str, right: str, connective: str) -> bool:
     if not said or not told or told[0] in WH | AUXILIARIES:
         return False
     is_then = "then" in connective.lower()
-    if not is_then and is_unfinished(left):
+    is_whole = "," in connective and told[1:2] and told[1] in DETERMINERS  # "…who will come, scale the recipe"
+    if not is_then and not is_whole and is_unfinished(left):
         return True  # verbs of one object: "what does it cost to build and maintain the platform"
     if said[0] in WH | AUXILIARIES and _ALTERNATIVES.search(right):
         return True  # "what comes first, paying or saving?"
@@ -118,6 +126,8 @@ def is_inside(left: str, right: str, connective: str) -> bool:
         return False
     if _MAY_I.match(left) and right.rstrip().endswith("?"):
         return True  # "can I cancel a ticket and get the money back?"
+    if _TELL_WHICH.search(left) and right.rstrip().endswith("?"):
+        return True  # "can you tell me which branches open late and offer parking?"
     if said[0] in WH | AUXILIARIES and not without_politeness(left).rstrip().endswith("?") and right.rstrip().endswith("?"):
         return True  # a second predicate of one question: "which carriers can collect late and deliver early?"
     caused = _CAUSED.match(without_politeness(left))

@@ -40,7 +40,7 @@ _SECOND_OBJECT: Final = re.compile(  # "calculate the NPV first, then the IRR"
 # One verb, two things, each with a complement of its own: "find a hotel in Turin and a train from Milan".
 _WITH_OWN: Final = r"(?:[\w'’-]+\s+){1,4}?(?:for|in|of|from|on|at|to)\s+[^,;:.?!]{2,60}"
 _ASKED_FOR: Final = re.compile(
-    r"^(?P<verb>(?:find\s+out|find|know|get|book|order|fetch|pull|request|arrange|reserve|buy|prepare|write|draft|create|check|make|schedule|design|look\s+up)"
+    r"^(?P<verb>(?:find\s+out|find|know|provide|obtain|get|book|order|fetch|pull|request|arrange|reserve|buy|prepare|write|draft|create|check|make|schedule|design|look\s+up)"
     r"(?:\s+(?:me|us))?|(?:i|we)(?:'d|\s+would)?\s+(?:need|want|like)(?:\s+to\s+(?:know|see|have))?|(?:i'm|we're)\s+(?:after|looking\s+for)|(?:give|send|show|tell)\s+(?:me|us))\s+",
     re.IGNORECASE,
 )
@@ -49,6 +49,11 @@ _TWO_ENDS: Final = re.compile(  # "send the lease to Ann and the keys to Bob", "
     r"^(?P<verb>(?P<whom>ask)|[a-z]+)\s+"
     r"(?P<one>(?:[\w'’-]+\s+){1,4}?(?P<prep>to|for|in|at|from|on)\s+[^,;:.?!]{2,40}?)\s*,?\s+and\s+"
     r"(?P<other>(?!(?:the\s+)?(?:rest|others?)\b)(?:the\s+(?:[\w'’-]+\s+){1,3}?|(?-i:[A-Z])[\w'’-]+\s+|(?(whom)[a-z]+\s+|(?!)))(?P=prep)\s+[^,;:.?!]{2,60})[.!?]?$",
+    re.IGNORECASE,
+)
+_TWO_RECIPIENTS: Final = re.compile(  # "write to the bank about the loan and to the council about the drain"
+    r"^(?P<verb>[a-z]+)\s+(?P<one>(?P<prep>to|with)\s+[^,;]+?\s(?:about|regarding|for|on)\s[^,;]+?)\s*,?\s+and\s+"
+    r"(?P<other>(?P=prep)\s+[^,;]+?\s(?:about|regarding|for|on)\s[^,;]+)$",
     re.IGNORECASE,
 )
 _FRACTIONS: Final = frozenset({"half", "quarter", "third"})  # "for two and a half hours"
@@ -80,7 +85,11 @@ def objects(sentence: str) -> list[tuple[str, Link]]:
     if (found := _SECOND_OBJECT.match(masked(bare))) and _is_object(found["other"]):
         name, one, other = (bare[slice(*found.span(group))] for group in ("verb", "one", "other"))
         return [(f"{name} {one}", Link.SENTENCE), (f"{name} {other}", Link.THEN)]
-    if verb[0] not in PAIRING and (found := _TWO_ENDS.match(bare)) and _are_apart(found["one"], found["other"]):
+    if (
+        verb[0] not in PAIRING
+        and (found := _TWO_ENDS.match(bare) or _TWO_RECIPIENTS.match(bare))
+        and _are_apart(found["one"], found["other"])
+    ):
         return [(f"{found['verb']} {found['one']}", Link.SENTENCE), (f"{found['verb']} {found['other']}", Link.AND)]
     things = _LISTED.split(alone)
     if (

@@ -6,6 +6,7 @@ import re
 from typing import Final
 
 from comity.core.orchestration.split.connectives import Link, Piece
+from comity.core.orchestration.split.evidence import is_likely_next
 from comity.core.orchestration.split.plan import Part, Plan
 from comity.core.orchestration.split.reference import (
     has_same_antecedent,
@@ -30,6 +31,7 @@ from comity.core.orchestration.split.work import (
 _WEAK: Final = frozenset({Link.AND, Link.SENTENCE})
 _TOLD: Final = frozenset({Link.THEN, Link.NUMBERED})
 _QUESTION: Final = re.compile(rf"(?:and\s+)?(?:{'|'.join(WH | AUXILIARIES)})\b", re.IGNORECASE)
+_OF_SEVERAL: Final = re.compile(r"\b(?:both|all\s+of\s+(?:them|these|those)|the\s+(?:two|results))\b", re.IGNORECASE)
 _START: Final = re.compile(r"^(?:start|begin)\s+(?:from|with|at)\s", re.IGNORECASE)
 _SAYS_THEN: Final = re.compile(
     r"^(?:[a-z]+(?:['’][a-z]+)?\s+){1,3}then\s+[a-z]+|\b(?:afterwards?|after\s+(?:that|this)|subsequently)\W*$", re.IGNORECASE
@@ -112,7 +114,15 @@ def _refers(pieces: list[Piece], at: int) -> bool:
     return (
         refers_back(text, before)
         or is_next_in_line(text, last, is_listed=is_listed)
-        or (is_listed and (is_drawn_from(text, last) or is_about_its_topic(text, last)))
+        or (is_listed and is_likely_next([one.text for one in pieces], at, is_told=is_order_said(pieces, at)))
+        or (is_listed and (is_drawn_from(text, last, is_told=is_order_said(pieces, at)) or is_about_its_topic(text, last)))
+    )
+
+
+def is_order_said(pieces: list[Piece], at: int) -> bool:
+    """Return whether a word says the order of a part, of the one before it or of one behind it: "then", "based on both"."""
+    return any(one.link in _TOLD or one.link is Link.LAST for one in pieces[at - 1 :]) or any(
+        _OF_SEVERAL.search(one.text) for one in pieces[at:]
     )
 
 

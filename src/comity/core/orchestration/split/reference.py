@@ -24,8 +24,12 @@ _BACK_WORDS: Final = re.compile(
         for pattern in (
             r"it|them|they|its|their|both|thereof|therewith|accordingly|him(?! an?\b)|each(?=\W*$)",
             r"her(?= (?:to|the|for|about|in|on|with|that|if|when|by|from|as|back)\b|\W*$)",
+            r"(?:why|how|when|where|who)(?=\W*$)",
+            r"(?:for|to|of|per|in) (?:each|every) [a-z]+|(?:of|about|on|with|for) any [a-z]+",
             r"that (?:many|much|sum|amount|number|date|day|price|rate|order|list|person|one)|which ones?",
             r"the (?:[a-z]+ )?[a-z]+s? (?:responsible|affected|concerned|involved|in question|at fault)",
+            r"(?:the )?(?:matching|corresponding|respective|resulting) [a-z]+",
+            r"the (?:appropriate|necessary|relevant|required) [a-z]+",
             r"the (?:effects?|impact|consequences?|implications?)(?= on|\W*$)",
             r"to (?:match|suit|fit|reflect (?:it|that|this))(?=\W*$)|(?:in line|along) with (?:it|that|this|them)",
             rf"(?:the|those|these|its|your|any|all) (?:[a-z]+ )?(?:{_RESULTS}|above|winners?|former|latter)",
@@ -89,17 +93,18 @@ _UNBOUND: Final = re.compile(  # a part of what stands before it: "flag anything
     r"|every\s+[a-z]+\s+(?:[a-z]+ed|found|that|with|you))\b",
     re.IGNORECASE,
 )
+_SOURCE: Final = re.compile(r"\bany\s+[a-z]+\s+from\s+(?!it\b|them\b|that\b|this\b|those\b|these\b)", re.IGNORECASE)
 _PRODUCT: Final = re.compile(  # what a part gives, named by a noun of no matter: "the marks", "the resulting text"
     r"\b(?:the|this|that|these|those|your)\s+(?:(?:[a-z]+(?:ed|ing|al)|new|main|net|full|best|worst|top)\s+)?"
     r"(?:text|gist|essence|highlights|takeaways|file|output|figures?|numbers?|marks?|scores?|grades?|differences?|discrepanc(?:y|ies)|errors?|issues?|problems?|gaps?|changes"
     r"|translation|transcript|summary|shortlist|recommendations?|suggestions?|responses?|replies|options|matches|averages?|percentages?"
     r"|trends?|patterns?|culprits?|cause|solution|reasons?|selection|calculations?)\b"
-    r"(?!\s+(?:of|for|from|about|in|with|between)\b|['’]s|\s+(?!to\b|as\b|by\b|on\b|and\b|into\b|accordingly\b|back\b)[a-z]+(?<!ed)(?<!ly)\b)",
+    r"(?!\s+(?:of|for|from|about|in|with|between)\b|['’]s|\s+(?!to\b|since\b|as\b|by\b|on\b|and\b|into\b|accordingly\b|back\b)[a-z]+(?<!ed)(?<!ly)\b)",
     re.IGNORECASE,
 )
 _ANSWER: Final = re.compile(  # to what stands before it
     r"^\W*[a-z]+\s+(?:an?|some|possible)\s+(?:[a-z]+\s+){0,2}?(?:answer|reply|response|solution|remedy|fix|fixes|solutions|conclusion|follow-up|workaround"
-    r"|alternatives?|improvements?|verdict)\W*$",
+    r"|alternatives?|improvements?|verdict|copy|backup|screenshot)\W*$",
     re.IGNORECASE,
 )
 _WITHIN: Final = re.compile(  # a pronoun for something that the same part names: "pay Dad the 80 I owe him"
@@ -139,7 +144,7 @@ def refers_back(text: str, before: str) -> bool:
         or (WHEN.match(text) and "," in text)
         or GOING_ON.match(text)
         or _BACK_WORDS.search(_THEIR_OWN.sub("", _WITHIN.sub("", text)))
-        or (_UNBOUND.match(text) and not OTHER_MATTER.search(text))
+        or (_UNBOUND.match(text) and not OTHER_MATTER.search(text) and not _SOURCE.search(text))
         or _PRODUCT.search(text)
         or _EXTREME.match(text)
         or _THERE.match(text)
@@ -221,4 +226,5 @@ def _names_what_was_made(text: str, before: str) -> bool:
     if any(word in verbs or (word.endswith("ed") and lemma(word) in verbs) for word in known):
         return True  # "flag mismatches and send the flagged items", "forecast July and with the forecast plan the shifts"
     done = {lemma(word).replace("ize", "ise").replace("lyze", "lyse") for word in tokens(before)}
-    return any(word in _RESULTS_OF.get(verb, "").split() for verb in done for word in known)
+    made_by = {result for verb in done for result in _RESULTS_OF.get(verb, "").split()}
+    return any(word in made_by or word.removesuffix("s") in made_by or f"{word[:-3]}y" in made_by for word in known)

@@ -48,8 +48,13 @@ _MADE_BY_WORK: Final = re.compile(  # a task named by its noun: "following the r
     r"calculation|simulation|comparison|validation|verification|reconciliation|translation)(?:\s+(?:of|by|from)\s.+)?$",
     re.IGNORECASE,
 )
-_TOLD: Final = re.compile(r"^(?:let|tell|notify|inform|alert|remind|ping|email|call|text)\s+(?:me|us)\b", re.IGNORECASE)
+_TOLD: Final = re.compile(
+    r"^(?:(?:let|tell|notify|inform|alert|remind|ping|email|call|text)\s+(?:me|us)|explain|describe|outline)\b", re.IGNORECASE
+)
 _TOLD_WORDS: Final = 3  # "let me know"
+_ENDED: Final = re.compile(
+    r"\b(?:has|have)\s+(?:been\s+)?[a-z]+(?:ed|en|t|d|ne)\b|\b(?:is|are)\s+(?:done|complete|finished|ready)\b", re.IGNORECASE
+)
 _STATE: Final = re.compile(
     rf"^(?:the|our|my|all|both|every|each|a|an)\s+(?:[\w'’-]+\s+){{1,5}}?(?:(?:is|are|has|have)(?:\s+been)?\s+"
     rf"(?:[a-z]+ed|done|complete|ready|written|sent|paid|built|set\s+up|through|back|over|final|available|live|known|online|closed|open|in|dry|empty)|{_ENDS}|{_ACTS})\b",
@@ -73,6 +78,8 @@ def reversed_parts(text: str) -> tuple[str, str] | None:
         if not found:
             continue
         early, late = found["early"].strip(" ,"), found["late"].strip(" ,.")
+        if late.endswith(";"):
+            continue  # the condition belongs to what follows it
         done, then = _task(early, is_main=main != "late", is_early=True), _task(late, is_main=main != "early", is_early=False)
         connective = bare[found.end("late") if found.start("late") < found.start("early") else 0 : found.start("early")]
         if (
@@ -81,7 +88,10 @@ def reversed_parts(text: str) -> tuple[str, str] | None:
             and not (_TOLD.match(then) and (len(tokens(then)) <= _TOLD_WORDS or _is_event(done)))
             and tokens(then if main == "late" else done)[0] not in WH  # "which licences do we need before opening a bar?"
             and not ("when" in connective.lower() and _OURS.match(early))  # an event: "when we leave the house"
-            and not (_STATE.match(done) and (tokens(then)[0] in _ASKING or "when" in connective.lower()))
+            and not (
+                _STATE.match(done)
+                and (tokens(then)[0] in _ASKING or ("when" in connective.lower() and not _ENDED.search(done)))
+            )
         ):
             return done, then
     return None

@@ -45,6 +45,7 @@ from comity.core.orchestration.split.work import names_its_matter
 
 PARTS_MAX: Final = 20  # of one request; what follows stays in the last part
 TEXT_MAX: Final = 4_000  # characters that are looked at
+AHEAD_MAX: Final = 300  # characters behind a connective by which it is judged
 SURE: Final = 0.5  # from this confidence on a classifier's word counts
 _LEADING: Final = re.compile(r"^(?:and|but)\s+(?!then\b)", re.IGNORECASE)
 _FIRST: Final = re.compile(
@@ -62,7 +63,7 @@ _OF_ITS_OWN: Final = re.compile(r"\b(?:for|of|about|to|on)\b", re.IGNORECASE)
 _HOLDING: Final = re.compile(r"\b(?:with|between|including|containing|comparing|that|which|featuring|from)\b", re.IGNORECASE)
 
 _HAVING: Final = re.compile(
-    r"^(?:have|get)\s+(?:(?!you\b|we\b|i\b|they\b)(?:[\w'’-]+\s+){1,4}?\w+(?:ed|en|t|d)\b"
+    r"^(?:have|get)\s+(?!not\b|been\b|never\b|already\b|since\b)(?:(?!you\b|we\b|i\b|they\b)(?:[\w'’-]+\s+){1,4}?\w+(?:ed|en|t|d)\b"
     r"|(?!you\b|we\b|i\b|they\b)(?:the\s+|our\s+|my\s+)?[\w'’-]+\s+(?P<verb>[a-z]+)\s)",
     re.IGNORECASE,
 )
@@ -99,7 +100,7 @@ def split(text: str, rank: Rank | None = None) -> Plan:
         stay one part.
     """
     head, rest = text[:TEXT_MAX], text[TEXT_MAX:]
-    pieces = _pieces(head)
+    pieces = pieces_of(head)
     if rank is not None:
         pieces = _confirmed(pieces, rank)
     kept, more = pieces[:PARTS_MAX], pieces[PARTS_MAX:]
@@ -108,10 +109,11 @@ def split(text: str, rank: Rank | None = None) -> Plan:
     return ordered(kept)
 
 
-def _pieces(text: str) -> list[Piece]:
+def pieces_of(text: str) -> list[Piece]:
+    """Return the parts of a request as they stand, each with how it hangs on the one before it."""
     if under := headed(text):
         heading, body = under
-        found = _pieces(body)
+        found = pieces_of(body)
         if _IN_ORDER.search(heading):
             for piece in found[1:]:
                 piece.link = Link.THEN
@@ -146,7 +148,7 @@ def _pieces(text: str) -> list[Piece]:
 def _of_list(intro: str, found: list[str], is_steps: bool) -> list[Piece]:
     is_chain = is_steps or bool(_IN_ORDER.search(intro)) or any(refers_back(one, "") for one in found[1:])
     pieces = [Piece(one, Link.NUMBERED if is_chain else Link.SENTENCE) for one in found]
-    return [*(_pieces(intro) if _is_request(intro) else []), *pieces]
+    return [*(pieces_of(intro) if _is_request(intro) else []), *pieces]
 
 
 def _moved_before(last: Piece, text: str) -> list[Piece]:
@@ -203,7 +205,7 @@ def _cuts(sentence: str) -> list[Piece]:
     while found := BOUNDARY.search(searched, at):
         at = max(found.start() + len(found.group().rstrip(" ,")), found.start() + 1)  # its comma may begin the next connective
         kind = Link(next(name for name, value in found.groupdict().items() if value is not None))
-        left, right = sentence[start : found.start()], sentence[found.end() :]
+        left, right = sentence[start : found.start()], sentence[found.end() : found.end() + AHEAD_MAX]
         if not left.strip(" ,"):
             if kind in STRONG and not pieces:
                 link, start = kind, found.end()
@@ -251,7 +253,7 @@ def _is_cut(left: str, right: str, kind: Link, connective: str, *, is_first: boo
         and (told[0] not in WH | AUXILIARIES or _PREDICATE.match(right))
     ):
         return False  # a second predicate: "which campaigns reached 10,000 people and cost less than 2 cents"
-    if told[0] in WH and not WHEN.match(right) and (_has_subordinate(said) or said[0] not in WH | AUXILIARIES):
+    if told[0] in WH and not _is_condition_of_more(right) and (_has_subordinate(said) or said[0] not in WH | AUXILIARIES):
         return False  # "tell me what it costs and why it matters"
     if told[0] in AUXILIARIES and said[0] not in WH | AUXILIARIES and not _is_caused(without_politeness(right)):
         return False
@@ -297,6 +299,11 @@ def _is_second_thing(left: str, right: str) -> bool:
     if not asked or not _THING.match(right) or _HOLDING.search(left):
         return False
     return asked["proposed"] is None or bool(_OF_ITS_OWN.search(left))  # "suggest a name and a slogan for the shop" is one
+
+
+def _is_condition_of_more(text: str) -> bool:
+    """Return whether a text begins with a condition, and a clause follows it: "when it is in, call me"."""
+    return bool(WHEN.match(text)) and ("," in text or bool(main_clause(text)))
 
 
 def _asked_by(text: str) -> str:

@@ -48,13 +48,13 @@ annotate blend bundle clone concatenate convey corroborate cross-check debrief d
 endorse enforce engage enlarge enlist equip fact-check glean hide hypothesise hypothesize incorporate indicate invert iterate
 jot lend mediate moderate orchestrate overwrite partition permit persuade preload preorder randomise randomize rectify regroup
 reiterate remit replay repurpose resize retake retrain revisit scout shortlist shuffle steer stitch strategise strategize
-subdivide tally tighten toggle transpose unwrap widen refactor agree go see grep decommission deprovision fork squash stash
-reboot reindex resync unmount whitelist blacklist allowlist deprecate serialise serialize parameterise parameterize bisect
-acknowledge mitigate remediate diff instrument hoover defrost commit distil distill dedupe kick mop vacuum refill rinse peel
-chop preheat inflate lubricate fasten sew vaccinate immunise discharge admit administer dispense depose notarise notarize
-countersign redline tutor enrol enroll unload reroute debit capitalise capitalize lint rebase containerise containerize
-throttle offboard rebook reprice relabel ascertain peruse deduce reword declutter decorate dismantle evict sue arbitrate nudge
-welcome reassure caution unmute harvest hang bump backdate reassess requote
+subdivide tally tighten toggle transpose unwrap widen refactor agree go see bleed weed shred descale grep decommission
+deprovision fork squash stash reboot reindex resync unmount whitelist blacklist allowlist deprecate serialise serialize
+parameterise parameterize bisect acknowledge mitigate remediate diff instrument hoover defrost commit distil distill dedupe
+kick mop vacuum refill rinse peel chop preheat inflate lubricate fasten sew vaccinate immunise discharge admit administer
+dispense depose notarise notarize countersign redline tutor enrol enroll unload reroute debit capitalise capitalize lint
+rebase containerise containerize throttle offboard rebook reprice relabel ascertain peruse deduce reword declutter decorate
+dismantle evict sue arbitrate nudge welcome reassure caution unmute harvest hang bump backdate reassess requote
 """
 # Verbs that are nouns as often: a verb only before what a noun phrase begins with, or at the end of a strong cut.
 _AMBIGUOUS: Final = """
@@ -240,7 +240,9 @@ def starts_like_a_clause(text: str, *, is_strong: bool = False) -> bool:
     if first in {"don't", "never"} and len(words) > 1:
         first, words = words[1], words[1:]
     if first in RARE:
-        return len(words) > 2 and (words[1] in DETERMINERS or words[1] == "up" or _is_named(bare))
+        return words[1:] in (["it"], ["them"], ["him"], ["her"]) or (
+            len(words) > 2 and (words[1] in DETERMINERS or words[1] == "up" or _is_named(bare))
+        )
     if words[1:2] == ["of"] and first not in _WITH_OF and not is_strong:
         return False  # a noun: "the phone number and address of the branch"
     if "-" in first and lemma(first) and not first.endswith(("ing", "ed")):

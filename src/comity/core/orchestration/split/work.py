@@ -47,6 +47,17 @@ _LOOKED_UP: Final = _BROUGHT | frozenset(_LOOKING_UP.split())
 _WORKED_ON: Final = frozenset(_WORKING.split())
 _SINGLED_OUT: Final = frozenset(_SINGLING_OUT.split())
 _ERRANDS: Final = frozenset(_RUNNING.split())
+# What is read or fetched is used by the next part; a study is reported; a figure is entered.
+_TAKEN_IN: Final = frozenset(
+    ["read", "study", "skim", "load", "fetch", "retrieve", "download", "gather", "collect", "locate", "obtain", "scrape",
+     "extract", "transcribe", "parse", "ascertain"]
+)  # fmt: skip
+_STUDIED: Final = frozenset(["analyse", "analyze", "examine", "inspect", "investigate", "research", "evaluate", "assess"])
+_TOLD_OF: Final = frozenset(
+    ["present", "report", "recommend", "explain", "propose", "suggest", "summarise", "summarize", "advise", "conclude"]
+)
+_RECKONED: Final = frozenset(["calculate", "compute", "determine", "estimate", "measure", "count", "total", "reconcile"])
+_ENTERED: Final = frozenset(["post", "record", "enter", "submit", "file", "report", "log", "pay", "add", "adjust"])
 _ROOT_MIN: Final = 4  # letters
 _UNTOPICAL: Final = """
 with from that this what which when where whether have into about their them they there been were will would should could also
@@ -58,7 +69,9 @@ _STEPS_MIN: Final = 2  # after the first
 _STAGE: Final = {
     verb: stage for stage, verbs in ((3, _CLOSING), (2, _MAKING), (1, _RECKONING), (1, _WORKING)) for verb in verbs.split()
 }
-OTHER_MATTER: Final = re.compile(r"\b(?:our|my)\b|\d|(?<!^)\b[A-Z][a-z]", re.MULTILINE)
+OTHER_MATTER: Final = re.compile(
+    r"\b(?:our|my)\b|(?<![\w.,])(?!(?:19|20)\d\d\b)\d+(?![\d.,]*\s?%)|(?<!^)\b[A-Z][a-z]", re.MULTILINE
+)
 _NAMED: Final = re.compile(r"\d|(?<!^)\b[A-Z][a-z]", re.MULTILINE)
 _NEW_THING: Final = re.compile(r"^\W*[a-z]+\s+(?:up\s+)?(?:an?|some|new|more|another|two|three)\s", re.IGNORECASE)
 _COMPLEMENT: Final = re.compile(r"\b(?:for|about|on|of|at|in|from)\s", re.IGNORECASE)
@@ -72,7 +85,7 @@ _CONCLUDED: Final = re.compile(  # "recommend a winner"
     re.IGNORECASE,
 )
 _INFORMED: Final = re.compile(
-    r"^\W*(?:inform|notify|alert|update|warn|advise)\s+(?:the|all|each|every)\s+[a-z]+\b(?!\s+to\b)", re.IGNORECASE
+    r"^\W*(?:inform|notify|alert|warn|advise)\s+(?:the|all|each|every)\s+[a-z]+\b(?!\s+to\b)", re.IGNORECASE
 )
 _BARE: Final = re.compile(  # a noun with nothing but an adjective: "the bottlenecks", "the eligible studies", "mismatches"
     r"^(?:(?:the|any|all)\s+)?(?:(?:two|three|four|five|first|second|last|next|main|key|best|worst|top|old|new|wrong|right|missing|most|"
@@ -83,6 +96,11 @@ _BARE_OBJECT: Final = re.compile(  # "update the balance", "send a receipt", "up
     r"^\W*[a-z]+\s+(?:the|an?)\s+(?:(?:short|brief|quick|final|new)\s+)?[a-z]+(?:\s+(?:to|for)\s+(?:the\s+)?\w+)?\W*$",
     re.IGNORECASE,
 )
+
+
+def stage_of(verb: str) -> int:
+    """Return the stage of a piece of work at which a verb stands; 0 for a verb of no stage."""
+    return _STAGE.get(verb, 0)
 
 
 def names_its_matter(text: str) -> bool:
@@ -121,7 +139,7 @@ def carries_on(text: str) -> bool:
     if not names_its_matter(text):
         return True
     verb = "".join(tokens(without_politeness(text))[:1])
-    return _STAGE.get(verb, 0) > 0 and not _NAMED.search(text)
+    return stage_of(verb) > 0 and not _NAMED.search(text)
 
 
 def makes_something(text: str) -> bool:
@@ -129,18 +147,25 @@ def makes_something(text: str) -> bool:
     return bool(_NEW_THING.match(text))
 
 
-def is_drawn_from(text: str, last: str) -> bool:
+def is_drawn_from(text: str, last: str, *, is_told: bool) -> bool:
     """Return whether a part asks, decides or tells what follows from what the part before it looks up.
 
     "Take stock of the cellar and work out what is running low", "find the cause of the delay and inform the customer".
     """
     looked = tokens(without_politeness(last))
-    if not looked or looked[0] not in _LOOKED_UP:
+    if not looked or looked[0] not in _LOOKED_UP | _TAKEN_IN | _STUDIED | _RECKONED:
         return False
     if "there" in tokens(text) and looked[0] in _FOUND:
         return True  # "locate a tool library and reserve a drill there"
-    if names_its_matter(text):
+    if names_its_matter(text) and not (looked[0] in _TAKEN_IN and makes_something(text) and not OTHER_MATTER.search(text)):
         return False
+    verb = "".join(tokens(without_politeness(text))[:1])
+    if is_told:
+        pass  # the request says its order by itself: "collect the costs and estimate the benefits, then write the case"
+    elif (
+        looked[0] in _TAKEN_IN or (looked[0] in _STUDIED and verb in _TOLD_OF) or (looked[0] in _RECKONED and verb in _ENTERED)
+    ):
+        return verb in VERBS
     return bool(_ASKED.match(text) or _CONCLUDED.match(text) or _INFORMED.match(text))
 
 
@@ -166,10 +191,10 @@ def is_next_in_line(text: str, last: str, *, is_listed: bool) -> bool:
 def is_chain(texts: list[str]) -> bool:
     """Return whether parts bring something, work on it and make something of it, and none names a matter of its own."""
     verbs = ["".join(tokens(without_politeness(text))[:1]) for text in texts]
-    stages = [_STAGE.get(verb, 0) for verb in verbs[1:]]
+    stages = [stage_of(verb) for verb in verbs[1:]]
     if len(stages) < _STEPS_MIN or stages != sorted(stages) or 0 in stages:
         return False
     if verbs[0] in _BEGUN and len(set(stages)) > 1:
         return not any(OTHER_MATTER.search(text) for text in texts[1:])
-    is_rising = 0 < _STAGE.get(verbs[0], 0) <= stages[0] < stages[-1]
+    is_rising = 0 < stage_of(verbs[0]) <= stages[0] < stages[-1]
     return is_rising and all(_BARE_OBJECT.match(text) for text in texts[1:])
