@@ -56,6 +56,8 @@ def claims(left: dict[str, Any], right: dict[str, Any], path: str = "", rules: R
 
 
 def _compare(left: Any, right: Any, path: str, rules: Rules, depth: int) -> Finding:
+    if (zero := _none_of(left, right) or _none_of(right, left)) is not None:
+        return zero
     if is_missing(left) or is_missing(right):
         both = is_missing(left) and is_missing(right)
         return Finding(Relation.AGREE if both else Relation.GAP, "missing")
@@ -71,6 +73,14 @@ def _compare(left: Any, right: Any, path: str, rules: Rules, depth: int) -> Find
         if found is not None:
             return found
     return Finding(Relation.UNKNOWN, "kinds that cannot be compared")
+
+
+def _none_of(said: Any, other: Any) -> Finding | None:
+    """Return the finding for "nil" against a number, None for anything else."""
+    if not isinstance(said, str) or texts.plain(said) not in {"nil", "zero"} or isinstance(other, bool):
+        return None
+    found = quantities(other)
+    return Finding(_verdict(any(one.low <= 0 <= one.high for one in found)), "number") if found else None
 
 
 def _identifiers(left: Any, right: Any) -> Finding:

@@ -18,6 +18,9 @@ _MONTHS: Final = {
 }  # fmt: skip
 _MONTH: Final = "|".join(sorted(_MONTHS, key=len, reverse=True))
 _YEAR: Final = r"(?P<year>(?:19|20|21)\d\d)"
+_MONTHS_FROM: Final = re.compile(
+    rf"^(?P<from>{_MONTH})\.? ?(?:to|-|–|until|through) ?(?P<to>{_MONTH})\.?,? {_YEAR}$", re.IGNORECASE
+)
 _ISO: Final = re.compile(
     rf"^{_YEAR}-(?P<month>\d\d)-(?P<day>\d\d)"
     r"(?:[T ](?P<hour>\d\d):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:\.\d+)?)?\s*(?P<zone>Z|UTC|GMT|[+-]\d\d:?\d\d)?)?$"
@@ -98,6 +101,9 @@ def intervals(value: Any) -> tuple[Interval, ...]:
         for pattern in _PATTERNS:
             if found := pattern.match(text):
                 return _of_parts(found.groupdict())
+        if span := _MONTHS_FROM.match(text):
+            first, last = (_MONTHS[span[name].lower()] for name in ("from", "to"))
+            return (_months(int(span["year"]), first, last - first + 1),) if first <= last else ()
         if (timed := _TIMED.match(text)) and (clock := minutes(timed["clock"])):
             return tuple(
                 (start + timedelta(minutes=at) - _FAR, start + timedelta(minutes=at + 1) + _FAR)

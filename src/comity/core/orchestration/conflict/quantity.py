@@ -99,6 +99,11 @@ _WORDED: Final = re.compile(
 )
 
 
+_TIMES_WORDS: Final[dict[str, float]] = {"once": 1, "twice": 2, "thrice": 3}
+_TIMES: Final = re.compile(  # "twice a week"
+    r"^(?P<count>once|twice|thrice|\w+\s+times)\s+(?:an?|per|each|every)\s+(?P<period>[a-z]+)$", re.IGNORECASE
+)
+_FEET: Final = re.compile(r"""^(?P<feet>\d)['′]\s?(?P<inches>\d{1,2})(?:["″]|'')?$""")
 _AND_A_HALF: Final = re.compile(  # "two and a half years", "a year and a half"
     rf"^(?P<count>an?|{'|'.join(_ONES)}|\d+)\s+(?:and\s+a\s+half\s+(?P<unit>[a-z]+)|(?P<unit_before>[a-z]+)\s+and\s+a\s+half)$",
     re.IGNORECASE,
@@ -204,8 +209,7 @@ def _with_unit(found: Quantity, value: dict[str, Any], dollar: str) -> list[Quan
 
 
 def _of_text(text: str, dollar: str) -> tuple[Quantity, ...]:
-    if halved := _AND_A_HALF.match(text):
-        text = f"{_WORDS.get(halved['count'].lower(), halved['count'])}.5 {halved['unit'] or halved['unit_before']}"
+    text = _reworded(text)
     rough = _ROUGH.match(text)
     if rough and rough.end() < len(text):
         return tuple(replace(one, is_rough=True) for one in _of_text(text[rough.end() :].strip(), dollar))
@@ -258,6 +262,18 @@ def _of_text(text: str, dollar: str) -> tuple[Quantity, ...]:
     if found := _POINT.match(text):
         return _of_point(found, dollar)
     return ()
+
+
+def _reworded(text: str) -> str:
+    """Return "twice a week", 5'10" and "two and a half years" with plain numbers, any other text as it is."""
+    if times := _TIMES.match(text):
+        said = times["count"].split()[0].lower()
+        return f"{_TIMES_WORDS.get(said, _WORDS.get(said) or said)} per {times['period']}"
+    if feet := _FEET.match(text):
+        return f"{feet['feet']} ft {feet['inches']} in"
+    if halved := _AND_A_HALF.match(text):
+        return f"{_WORDS.get(halved['count'].lower(), halved['count'])}.5 {halved['unit'] or halved['unit_before']}"
+    return text
 
 
 def _iso_seconds(text: str) -> float:

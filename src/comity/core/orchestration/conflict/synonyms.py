@@ -36,9 +36,10 @@ _PHRASES: Final = {
     "in favour of": "support", "in favor of": "support", "opposed to": "oppose", "falls short of": "miss",
     "fell short of": "miss", "part time": "parttime", "full time": "fulltime", "on hold": "suspended",
     "at risk": "endangered", "up to date": "current", "out of date": "obsolete", "free of charge": "free",
-    "not detected": "negative",
+    "not detected": "negative", "as new": "mint", "like new": "mint", "closed ticket": "complete",
 }  # fmt: skip
 _PHRASE: Final = re.compile(rf"\b(?:{'|'.join(sorted(_PHRASES, key=len, reverse=True))})\b")
+_SWITCHED: Final = re.compile(r"\b(?:switch|turn)(?:ed|es|s|ing)?\s+(?P<what>(?:\w+\s+){0,3}?)(?P<way>on|off)\b")
 _CLASSES: Final = tuple(
     frozenset(line.split())
     for line in (
@@ -57,7 +58,7 @@ _CLASSES: Final = tuple(
 )
 # Words of one line mean the same; the first stands for all of them.
 _SYNONYMS: Final = """
-complete completed done finished finish concluded
+complete completed done finished finish concluded resolved
 ongoing running
 paid settled
 cancel cancelled aborted scrapped
@@ -71,7 +72,7 @@ pass passed succeeded successful
 large big
 quick fast rapid
 begin start commence
-hire recruit employ
+hire recruit
 dismiss fire
 buy purchase acquire
 additional extra more further
@@ -90,7 +91,7 @@ reduce cut lower
 cost expense
 contract agreement
 close closure
-probably likely presumably
+likely probably presumably expected probable
 cause trigger
 problem issue
 error fault defect bug
@@ -101,14 +102,22 @@ tyre tire
 programme program
 aluminium aluminum
 break broken fracture fractured
+female woman
+male man
 """
 
 
 @lru_cache(maxsize=4_096)
 def root(word: str) -> str:
     """Return the stem that stands for a word and for all that mean the same."""
-    bare = stem(spelt(word))
+    bare = _bare(word)
     return _FIRST.get(bare, bare)
+
+
+def _bare(word: str) -> str:
+    """Return a stem without its last e or doubled letter: "hire" and "hired", "full" and "fully" are one."""
+    found = stem(spelt(word)).removesuffix("e")
+    return found[:-1] if len(found) > _SHORTEST and found[-1] == found[-2] else found
 
 
 def are_exclusive(one: str, other: str) -> bool:
@@ -118,6 +127,7 @@ def are_exclusive(one: str, other: str) -> bool:
 
 def replaced(text: str) -> str:
     """Return a text in small letters with its phrases as single words."""
+    text = _SWITCHED.sub(lambda found: f"{'enable' if found['way'] == 'on' else 'disable'} {found['what'] or ''}", text)
     before = None
     while before != text:
         before, text = text, _PHRASE.sub(lambda found: _PHRASES[found.group()], text)
@@ -143,9 +153,8 @@ def spelt(word: str) -> str:
     return word
 
 
-_FIRST: Final = {
-    stem(spelt(word)): stem(spelt(line.split()[0])) for line in _SYNONYMS.strip().splitlines() for word in line.split()
-}
+_SHORTEST: Final = 3  # letters of a stem
+_FIRST: Final = {_bare(word): _bare(line.split()[0]) for line in _SYNONYMS.strip().splitlines() for word in line.split()}
 _OPPOSITES: Final = """
 accept approve agree | reject decline refuse deny disapprove
 safe secure | unsafe dangerous insecure risky hazardous
@@ -191,6 +200,9 @@ stable steady flat unchanged constant | unstable volatile collapse plunge surge 
 likely | unlikely
 healthy | sick unhealthy
 guilty | innocent
+uphold upheld allow confirm | dismiss overturn reject
+enable | disable
+excellent good | poor bad
 present | absent
 all everyone | none nobody
 accelerate quicken | decelerate slow ease

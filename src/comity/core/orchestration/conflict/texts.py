@@ -88,6 +88,7 @@ _STATES: Final = {
     "sc": "south carolina", "sd": "south dakota", "tn": "tennessee", "tx": "texas", "ut": "utah", "vt": "vermont",
     "va": "virginia", "wa": "washington", "wv": "west virginia", "wi": "wisconsin", "wy": "wyoming",
 }  # fmt: skip
+_GENDER: Final = re.compile(r"(?:^|_)(?:gender|sex)$")
 _STATE: Final = re.compile(r"(?:^|_)(?:state|province)$")
 _LANGUAGE: Final = re.compile(r"(?:^|_)(?:lang|language|languages|locale)$")
 _NEGATIONS: Final = frozenset(
@@ -178,6 +179,9 @@ _CAUSE: Final = re.compile(
     re.IGNORECASE,
 )
 _UMLAUT: Final = re.compile("[äöüß]", re.IGNORECASE)
+_LEGAL_ROOTS: Final = frozenset(map(root, _LEGAL))
+_UNNAMED: Final = _LEGAL | _LEGAL_ROOTS | _TITLES | frozenset(map(root, _TITLES))
+_DEGREE_ROOTS: Final = _DEGREES | frozenset(map(root, _DEGREES))
 _SIGN: Final = re.compile(r"(?:(?<=\w)[+-]+)?$")
 _WORD: Final = re.compile(r"[^\W_]+(?:[.'’-][^\W_]+)*|\d+(?:[.,]\d+)*%?")
 
@@ -226,6 +230,8 @@ def host(text: str) -> str | None:
 
 def same_category(left: str, right: str, name: str = "") -> tuple[bool, str]:
     """Return whether two short texts of the field `name` say the same thing, and by which rule."""
+    if _GENDER.search(name):
+        return left.strip().casefold()[:1] == right.strip().casefold()[:1], "gender"
     aliases = _LANGUAGES if _LANGUAGE.search(name) else _STATES if _STATE.search(name) else _ALIASES
     one, other = (aliases.get(plain(text), plain(text)) for text in (left, right))
     if one == other or re.sub(r"[ '.]", "", one) == re.sub(r"[ '.]", "", other):
@@ -235,7 +241,7 @@ def same_category(left: str, right: str, name: str = "") -> tuple[bool, str]:
     if _SIGN.search(one)[0] != _SIGN.search(other)[0]:  # type: ignore[index]  # matches any text: A and A+
         return False, "different signs"
     first, second = _stems(one), _stems(other)
-    if _is_name(left) and _is_name(right) and not _LEGAL & {*first, *second}:
+    if _is_name(left) and _is_name(right) and _LEGAL_ROOTS.isdisjoint([*first, *second]):
         first, second = _WORD.findall(one), _WORD.findall(other)  # Eva Lang is not Eva Lange
     if first == second or "".join(first) == "".join(second):
         return True, "same words in another form"
@@ -243,7 +249,7 @@ def same_category(left: str, right: str, name: str = "") -> tuple[bool, str]:
         return True, "same name in another order"
     if _is_initials(left, right) or _is_initials(right, left):
         return True, "initials"
-    bare, other_bare = ([word for word in words if word not in _LEGAL | _TITLES] for words in (first, second))
+    bare, other_bare = ([word for word in words if word not in _UNNAMED] for words in (first, second))
     if bare and bare == other_bare:
         return True, "same name"
     if _is_initialled(bare, other_bare) or _is_initialled(other_bare, bare):
@@ -252,7 +258,7 @@ def same_category(left: str, right: str, name: str = "") -> tuple[bool, str]:
     if (
         small
         and small < large
-        and not (large - small) & _DEGREES
+        and not (large - small) & _DEGREE_ROOTS
         and not any(word.isdigit() or word == "#" for word in large - small)
     ):
         return True, "one says more than the other"
@@ -271,7 +277,7 @@ def _without_umlauts(text: str) -> str:
 
 def _is_initials(short: str, full: str) -> bool:
     """Return whether a text such as HR stands for the first letters of another."""
-    letters = short.strip().replace(".", "")
+    letters = short.strip().replace(".", "").replace("&", "")
     words = [word for word in _WORD.findall(plain(full).replace("-", " ")) if word not in _STOP]
     return letters.isupper() and 2 <= len(letters) == len(words) and letters.casefold() == "".join(word[0] for word in words)
 
@@ -358,9 +364,16 @@ def exchanged(left: str, right: str) -> str:
     return pair if is_object and is_other else ""
 
 
+def _number_at_start(text: str) -> bool:
+    word = plain(text).split(" ")[0]
+    return word[:1].isdigit() or are_exclusive(word, "zero") or word == "zero"
+
+
 def attributed(left: str, right: str) -> str:
     """Return the two doers or causes that two sentences name for the same thing; empty if there are none."""
     one, other = _CAUSE.split(left, maxsplit=1), _CAUSE.split(right, maxsplit=1)
+    if any(map(_number_at_start, (*one[1:], *other[1:]))):
+        return ""  # by how much, not by whom
     if len(one) < 2 or len(other) < 2 or _content(one[0]) != _content(other[0]) or _content(one[1]) & _content(other[1]):
         return ""
     return f"{plain(one[1])} / {plain(other[1])}"

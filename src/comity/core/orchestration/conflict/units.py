@@ -34,7 +34,7 @@ _DIMENSIONS: Final[dict[str, dict[str, float]]] = {
         "square_metre square_meter": 1, "square_foot square_feet": 0.09290304, "square_kilometre square_kilometer": 1e6,
         "sq_m": 1, "sq_ft": 0.09290304, "sq_km": 1e6, "square_mile": 2589988.11,
     },
-    "volume": {"ml millilitre milliliter": 0.001, "cl": 0.01, "l litre liter": 1, "gal gallon": 3.785411784, "m3 m³": 1000,
+    "volume": {"ml millilitre milliliter cc": 0.001, "cl": 0.01, "l litre liter": 1, "gal gallon": 3.785411784, "m3 m³": 1000,
     "cup": 0.24, "tbsp tablespoon": 0.015, "tsp teaspoon": 0.005, "fl_oz fluid_ounce": 0.0295735},
     "pressure": {"pa pascal": 1, "hpa mbar millibar": 100, "kpa kilopascal": 1e3, "mpa megapascal": 1e6, "bar": 1e5,
     "psi": 6894.757, "atm atmosphere": 101325, "mmhg": 133.322},
