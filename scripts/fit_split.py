@@ -24,7 +24,7 @@ TABLE = Path(__file__).parents[1] / "src/comity/core/orchestration/split/weights
 ROUNDS = 60
 RATE = 0.1
 DECAY = 0.01
-LEAST = 0.1  # smaller weights are left out
+LEAST = 0.2  # smaller weights are left out
 MARGIN = 0.9  # taken off the constant: a task beside another is the more common
 Row = tuple[bool, list[str]]
 

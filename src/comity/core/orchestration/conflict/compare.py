@@ -265,7 +265,7 @@ def _sentences(left: str, right: str, rules: Rules) -> Finding:
         one, other = texts.figures(left), texts.figures(right)
         if one and len(one) == len(other):
             for first, second in zip(one, other, strict=True):
-                found = _numbers(first, second, "", rules, 0)
+                found = _dates(first, second, "year", rules, 0) or _numbers(first, second, "", rules, 0)
                 if found is not None and found.relation is Relation.CONFLICT:
                     return Finding(Relation.CONFLICT, "text", f"figures: {first} / {second}")
         if why := texts.exchanged(left, right):

@@ -55,6 +55,7 @@ _TIMED: Final = re.compile(
     r"^(?P<day>.*\d{4}),?\s+(?:at\s+)?(?P<clock>\d{1,2}(?:[:.]\d\d)?\s*(?:am|pm)?|noon|midnight)$", re.IGNORECASE
 )
 _WEEKDAY: Final = re.compile(r"^(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?,? ", re.IGNORECASE)
+_SHORT_YEAR: Final = re.compile(r"\bfy ?['’]?(?=\d\d$)", re.IGNORECASE)  # FY25
 _UNTIL: Final = re.compile(
     r"^(?:(?:valid|effective|due)\s+)?(?:until|till|by|on|from|since|as of|due|before)\s+(?=.*\d{4})", re.IGNORECASE
 )
@@ -93,7 +94,11 @@ def intervals(value: Any) -> tuple[Interval, ...]:
     if not isinstance(value, str) or not 4 <= len(value) <= 40:
         return ()
     text = _ORDINAL.sub(
-        _as_number, _FISCAL.sub("", _ZONE.sub(lambda found: _ZONES[found[1]], _WEEKDAY.sub("", _UNTIL.sub("", value.strip()))))
+        _as_number,
+        _FISCAL.sub(
+            "",
+            _SHORT_YEAR.sub("20", _ZONE.sub(lambda found: _ZONES[found[1]], _WEEKDAY.sub("", _UNTIL.sub("", value.strip())))),
+        ),
     )
     try:
         if found := _ISO.match(text):

@@ -130,7 +130,7 @@ _ISO_SIZES: Final = (YEAR, MONTH, 7 * DAY, DAY, 3600.0, 60.0, 1.0)
 _COMPONENT: Final = re.compile(r"\d+(?:\.\d+)?\s*[a-z]+", re.IGNORECASE)
 _COMPOUND: Final = re.compile(r"^(?:\d+(?:\.\d+)?\s*[a-z]+(?:\s*,\s*|\s+and\s+|\s*)(?=\d|$)){2,4}$", re.IGNORECASE)
 _PART: Final = re.compile(r"^(?P<part>\d{1,4})\s*(?:of|out of|in|/)\s*(?P<whole>[1-9]\d{0,3})$", re.IGNORECASE)
-_TO: Final = re.compile(r"^(?P<part>\d)\s?:\s?(?P<whole>[1-9])$")
+_TO: Final = re.compile(r"^(?P<part>\d)\s?(?::|to)\s?(?P<whole>[1-9])$")
 _PARTS: Final = {
     "half": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "sixth": 6, "seventh": 7, "eighth": 8, "ninth": 9, "tenth": 10
 }  # fmt: skip

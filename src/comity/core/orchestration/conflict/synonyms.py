@@ -67,8 +67,8 @@ reject rejected decline declined denied refused
 delay delayed late overdue
 delivered arrived received
 shipped dispatched
-fail failed unsuccessful
-pass passed succeeded successful
+fail failed unsuccessful failure
+pass passed succeeded successful success
 large big
 quick fast rapid
 begin start commence

@@ -164,7 +164,8 @@ _STOP: Final = frozenset(
      "been", "being", "it", "its", "this", "that", "these", "those", "and", "or", "we", "you", "they", "i", "our", "your",
      "their", "will", "would", "should", "could", "can", "may", "might", "must", "has", "have", "had", "do", "does",
      "did", "so", "very", "than", "then", "there", "here", "into", "about", "please", "go", "went", "gone", "goes",
-     "going", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "some", "several", "many", "few"}
+     "going", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "some", "several", "many", "few",
+     "yet", "already"}
 )  # fmt: skip
 _FINITE: Final = frozenset(
     {"is", "are", "was", "were", "will", "should", "has", "have", "had", "increased", "decreased", "rises", "grows", "falls",
@@ -175,7 +176,8 @@ _FINITE: Final = frozenset(
 _BEFORE_OBJECT: Final = frozenset({"to", "from", "by", "with", "in", "at", "of", "on", "the", "a", "an", "for"})
 _CAUSE: Final = re.compile(
     r"\b(?:(?<=ed )by|(?<=en )by|led by|built by|due to|because of|owing to|"
-    r"(?:came|comes|come|stems|stemmed|resulted|originated) from|(?:goes|went|belongs|assigned|awarded) to)\b",
+    r"(?:came|comes|come|stems|stemmed|resulted|originated) from|"
+    r"(?:goes|went|belongs|assigned|awarded) to)\b",
     re.IGNORECASE,
 )
 _UMLAUT: Final = re.compile("[äöüß]", re.IGNORECASE)
@@ -303,11 +305,11 @@ def turned_round(left: str, right: str) -> str:
     opposed = {(word, against) for word in one - other for against in OPPOSITES.get(word, ()) if against in other - one}
     opposed |= {(word, against) for word in one - other for against in other - one if _is_denied(word, against)}
     told = {word for pair in opposed for word in pair}
-    base = min(len(one - told), len(other - told)) if opposed else len(every)
+    negations = abs(_negations(left) - _negations(right)) % 2
+    base = min(len(one - told), len(other - told)) if opposed or (negations and len(shared) > 1) else len(every)
     likeness = len(shared) / base if base else float(not shared)
     if likeness < SAME_SENTENCE:
         return ""
-    negations = abs(_negations(left) - _negations(right)) % 2
     if opposed and not negations:
         return f"opposites: {' / '.join(min(opposed))}"
     if negations and not opposed:

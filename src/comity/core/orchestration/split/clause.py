@@ -79,6 +79,25 @@ _ALTERNATIVES: Final = re.compile(r"\s\bor\b[^?]*\?$", re.IGNORECASE)
 _RELATIVE: Final = r"\s(?:who|that|which|where|whose\s+\w+|so\s+that|so)\s+(?:(?:i|we|they|people|guests|you)\s+)?"
 _ABLE: Final = re.compile(rf"{_RELATIVE}{_MODAL}\s+(?:(?:both|also|either|not)\s+)?[a-z]+\b[^,;:.?!]*$", re.IGNORECASE)
 _DOES: Final = re.compile(r"s\s(?:who|that|which)\s+(?P<verb>[a-z]+)\b[^,;:.?!]*$", re.IGNORECASE)
+_OF_MANY: Final = re.compile(r"s\b[^,;:.?!]*\s(?:who|that|which)\s+[a-z]+\b[^,;:.?!]*$", re.IGNORECASE)
+_STATIVE: Final = frozenset(
+    [
+        "include",
+        "offer",
+        "accept",
+        "cost",
+        "contain",
+        "support",
+        "allow",
+        "require",
+        "have",
+        "provide",
+        "serve",
+        "fit",
+        "cover",
+        "weigh",
+    ]
+)
 _OTHERS: Final = re.compile(r"^\s*[a-z]+\s+(?:them|him|her|me|us|the\s+(?:one|best|top|first))\b", re.IGNORECASE)
 
 
@@ -149,6 +168,8 @@ def _is_in_relative(left: str, right: str) -> bool:
         return False  # its subject is not done to itself: "find those who can help and invite them"
     if _ABLE.search(left):
         return True
+    if tokens(right)[0] in _STATIVE and _OF_MANY.search(left):
+        return True  # "hotels that allow pets and include breakfast"
     found = _DOES.search(left)
     words = tokens(right)
     return bool(found and lemma(found["verb"].lower()) == found["verb"].lower() and words[1:2] and words[1] in _SPARE)

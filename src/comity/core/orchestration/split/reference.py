@@ -131,7 +131,7 @@ _HAS_BEEN: Final = re.compile(
     r"\b(?:has|have|was|were)\s+(?:been\s+)?[a-z]+(?:ed|t|n)\b", re.IGNORECASE
 )  # "that it has been sent"
 _POINTED: Final = re.compile(r"\b(?:it|them|they|its)\b", re.IGNORECASE)
-_RESULT: Final = re.compile(r"\bthe\s+(?:result|outcome|answer|output|total)\b", re.IGNORECASE)
+_RESULT: Final = re.compile(r"\bthe\s+(?:result|outcome|answer|output|total)\b|\byour\s+(?:findings|notes)\b", re.IGNORECASE)
 _EACH: Final = re.compile(r"\beach(?:\s+(?:one|of\s+them))?\W*$|\beach\s+one\b|\b(?:those|any)\W*$", re.IGNORECASE)
 _PRONOUN: Final = re.compile(r"\b(?:it|them|they|its|their)\b", re.IGNORECASE)
 _PLURAL: Final = re.compile(r"\b[a-z]{3,}(?<!s)s\b", re.IGNORECASE)

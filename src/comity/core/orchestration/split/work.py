@@ -69,10 +69,12 @@ _STEPS_MIN: Final = 2  # after the first
 _STAGE: Final = {
     verb: stage for stage, verbs in ((3, _CLOSING), (2, _MAKING), (1, _RECKONING), (1, _WORKING)) for verb in verbs.split()
 }
-OTHER_MATTER: Final = re.compile(
-    r"\b(?:our|my)\b|(?<![\w.,])(?!(?:19|20)\d\d\b)\d+(?![\d.,]*\s?%)|(?<!^)\b[A-Z][a-z]", re.MULTILINE
+_NAME: Final = (  # months and days of the week are none
+    r"(?<!^)\b(?!(?:Jan|Febr)uary|March|April|May|June|July|August|(?:Sept|Nov|Dec)ember|October|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day)"
+    r"[A-Z][a-z]"
 )
-_NAMED: Final = re.compile(r"\d|(?<!^)\b[A-Z][a-z]", re.MULTILINE)
+OTHER_MATTER: Final = re.compile(rf"\b(?:our|my)\b|(?<![\w.,])(?!(?:19|20)\d\d\b)\d+(?![\d.,]*\s?%)|{_NAME}", re.MULTILINE)
+_NAMED: Final = re.compile(rf"\d|{_NAME}", re.MULTILINE)
 _NEW_THING: Final = re.compile(r"^\W*[a-z]+\s+(?:up\s+)?(?:an?|some|new|more|another|two|three)\s", re.IGNORECASE)
 _COMPLEMENT: Final = re.compile(r"\b(?:for|about|on|of|at|in|from)\s", re.IGNORECASE)
 _ASKED: Final = re.compile(
