@@ -46,7 +46,8 @@ _LOCAL = rf"(?<![{LETTER}0-9]){_ATOM}(?:[._%+'-]{{1,2}}{_ATOM}){{0,6}}"
 _LABEL = f"[{LETTER}0-9-]{{1,63}}"
 _DOT_WORDS = "punkt|punto|point|ponto|punt|kropka|tečka|точка|pont"
 _AT_WORDS = (
-    "arobase|arobas|małpa|malpa|apenstaartje|chiocciola|arroba|klammeraffe|zavináč|zavinac|snabel-?a|kukac|собака|собачка"
+    "at-?sign|arobase|arobas|małpa|malpa|apenstaartje|chiocciola|arroba|klammeraffe|zavináč|zavinac|snabel-?a|kukac"
+    "|собака|собачка"
 )
 _DOT = (
     rf"(?:\.|,(?=(?:com|org|net)(?![a-z]))|[ ]?[\[({{<][ ]?(?:dot|{_DOT_WORDS}|\.)[ ]?[\])}}>][ ]?|[ ](?:dot"
@@ -219,7 +220,11 @@ CONTACT: tuple[PatternDetector, ...] = (
         type="EMAIL",
         category=Category.CONTACT,
         priority=11,
-        pattern=LatePattern(rf"{_LOCAL}(?:{_AT}|@)(?:{_LABEL}{_DOT}){{1,4}}[A-Za-z]{{2,24}}(?![A-Za-z0-9])", re.IGNORECASE),
+        pattern=LatePattern(
+            rf"(?<![{LETTER}0-9]){_ATOM}(?:(?:[._%+'-]{{1,2}}|[\[(](?:\.|dot)[\])]){_ATOM}){{0,5}}(?:{_AT}|@)(?:{_LABEL}{_DOT}){{1,4}}[A-Za-z]{{2,24}}(?![A-Za-z0-9])"
+            r"|(?<!\w)\w{1,64}[ ](?:собака|собачка)[ ](?:[\w-]{1,63}(?:\.|[ ]точка[ ])){1,4}\w{2,24}(?!\w)",
+            re.IGNORECASE,
+        ),
         shape_chars_max=832,
         hint=rf"[\[({{<][ ]?(?i:at|ät|@|a|dot|{_AT_WORDS}|{_DOT_WORDS}|\.)[ ]?[\])}}>]|[ ](?i:ät|{_AT_WORDS})[ ]"
         rf"|(?i:_at_[^ ]{{1,64}}_dot_)|@[A-Za-z0-9\-]{{1,63}},(?:com|org|net)",

@@ -55,12 +55,13 @@ _THREE_THREES = f"{HINT_BEFORE_DIGIT}[0-9]{{3}}(?:{DASH}|{SPACE})?[0-9]{{3}}(?:{
 
 _YEAR = "(?:19|20)[0-9]{2}"
 _DAY = "(?:0?[1-9]|[12][0-9]|3[01])"
+_JOINT = r"(?:[ ]?[-/.\u2010-\u2013][ ]?|[ ])"
 _ROMAN = "(?:X|XI{1,2}|IX|IV|VI{0,3}|I{1,3})"
 _WORD = r"[^\s0-9.,/_'’-]{3,12}"  # of a month, which `_accept_date` looks up: a long alternation is slow to fail
 _DATE = (
-    rf"{_YEAR}[-/. ](?:0?[1-9]|1[0-2])[-/. ]{_DAY}"
+    rf"{_YEAR}{_JOINT}(?:0?[1-9]|1[0-2]){_JOINT}{_DAY}"
     rf"|{_YEAR}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])"
-    rf"|{_DAY}[-/. ]{_DAY}[-/. ](?:{_YEAR}|[0-9]{{2}})"
+    rf"|{_DAY}{_JOINT}{_DAY}{_JOINT}(?:{_YEAR}|[0-9]{{2}})"
     rf"|{_DAY}[-/. ]{_ROMAN}[-/. ]{_YEAR}"
     rf"|{_DAY}(?:st|nd|rd|th|er)?[.]?(?: of| de)?[ -]{_WORD}[.]?(?: de)?,?[ -](?:{_YEAR}|['’]?[0-9]{{2}})"
     rf"|{_WORD}[.]? {_DAY}(?:st|nd|rd|th)?,? {_YEAR}"

@@ -300,7 +300,7 @@ def _has_shape(form: str) -> Callable[[str], bool]:
     return lambda value: compiled.compiled.fullmatch(value) is not None
 
 
-_OWN: Final = {
+_OWN: Final[dict[str, Callable[[str], bool]]] = {
     "tr": partial(_is_standard, "tr.tckimlik"), "pix": partial(_is_standard, "br.cpf"), "tw": _is_taiwanese,
     "hk": _is_hong_kong, "sg": _is_singaporean, "ru.snils": _is_snils, "hu": _is_hungarian, "medicare": _is_medicare,
     "medicare_card": _is_medicare, "health": _is_any, "fr.cni": _is_any, "social": _is_social,

@@ -299,6 +299,7 @@ PLACE: tuple[PatternDetector, ...] = (
             rf"{BEFORE}(?:[1-9][0-9]{{0,3}}(?:[ ]?(?:bis|ter))?,?[ ](?i:{_ROMANCE})[ ]{_PARTICLE}{{0,3}}"
             rf"[A-Z\u00c0-\u00de][{LETTER}'’-]{{1,24}}(?:[ ][A-Z\u00c0-\u00de][{LETTER}'’-]{{1,24}}){{0,2}}{_CITY}"
             rf"|[A-Z\u00c0-\u00de][{LETTER}.-]{{1,30}}{_GERMANIC}[ ]{_HOUSE}[ ]?[a-z]?{_DOOR}(?![0-9A-Za-z]){_CITY}"
+            rf"|[a-zäöü-]{{3,30}}(?:straße|strasse|str\.)[ ]{_HOUSE}[a-z]?,?[ ][0-9]{{5}}[ ][a-zäöüß-]{{2,24}}"
             rf"|(?:[A-Z\u00c0-\u00de][{LETTER}]{{1,20}}[ ]){{1,2}}(?:Straße|Strasse|Str\.|Weg|Platz|Allee|Ring|Damm"
             rf"|Ufer)[ ]{_HOUSE}[a-z]?{_DOOR}(?![0-9A-Za-z]){_CITY}"
             rf"|(?:{_ROMANCE_FIRST})[ ]{_PARTICLE}{{0,3}}(?:[A-Z\u00c0-\u00de][{LETTER}'’.-]{{1,24}}["

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from comity.core.redaction.detector import Category, Need, PatternDetector
 from comity.core.redaction.labels import PHONE
-from comity.core.redaction.shapes import HINT_BEFORE_WORD, LONG_CHARS_MAX, LatePattern, by_letter, words
+from comity.core.redaction.shapes import HINT_BEFORE_WORD, LatePattern, by_letter, words
 
 # Words that stand for a digit even where no label says that a number follows.
 _DIGITS = {
@@ -65,10 +65,10 @@ SPOKEN: tuple[PatternDetector, ...] = (
         type="PHONE",
         category=Category.CONTACT,
         priority=43,
-        pattern=LatePattern(rf"(?<![A-Za-z]){_DIGIT}(?:[ ,-]{{1,2}}{_DIGIT}){{6,18}}(?![A-Za-z])"),
-        shape_chars_max=LONG_CHARS_MAX,
+        pattern=LatePattern(rf"(?<![A-Za-z]){_DIGIT}(?:[ ,-]{{1,3}}{_DIGIT}){{6,18}}(?![A-Za-z])"),
+        shape_chars_max=384,
         first=_first_of([*_PLAIN, "double", "triple"]),
-        hint=rf"(?i:{_SPOKEN_HINT}[ ,\-]{{1,2}}{_SPOKEN_HINT}[ ,\-]{{1,2}}{_SPOKEN_HINT}[ ,\-]{{1,2}}{_SPOKEN_HINT}[ ,\-])",
+        hint=rf"(?i:(?:{_SPOKEN_HINT}[ ,\-]{{1,3}}){{3}}{_SPOKEN_HINT}[ ,\-])",
         accept=_accept_digits,
     ),
     PatternDetector(
@@ -76,10 +76,10 @@ SPOKEN: tuple[PatternDetector, ...] = (
         type="PHONE",
         category=Category.CONTACT,
         priority=42,
-        pattern=LatePattern(rf"(?<![^\W_]){_NOT_INSIDE}{_NUMBER}(?:[ ,.-]{{1,2}}{_NUMBER}){{5,20}}(?![^\W_])"),
-        shape_chars_max=384,
+        pattern=LatePattern(rf"(?<![^\W_]){_NOT_INSIDE}{_NUMBER}(?:[ ,.-]{{1,3}}{_NUMBER}){{5,20}}(?![^\W_])"),
+        shape_chars_max=448,
         first=_first_of([*_ALL, "double", "triple"]),
-        hint=rf"{HINT_BEFORE_WORD}(?i:(?:{_WORDED_HINT}[ ,.\-]{{1,2}}){{5}}{_WORDED_HINT})",
+        hint=rf"{HINT_BEFORE_WORD}(?i:(?:{_WORDED_HINT}[ ,.\-]{{1,3}}){{5}}{_WORDED_HINT})",
         need=Need.CONTEXT,
         context=words(PHONE, r"(?:tele|cell|mobile ?|home ?|work ?)?phones?(?: ?(?:number|no))?", "mobile", "cell", "whatsapp"),
     ),
