@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from comity.core.redaction import DETECTORS, Category, Need, PatternDetector, Scanner
-from comity.core.redaction.shapes import Context, LatePattern, words
+from comity.core.redaction.labelled import LabelledDetector
+from comity.core.redaction.shapes import Context, LatePattern, _could_match, _whole_words, words
 
 BY_NAME = {detector.name: detector for detector in DETECTORS}
 
@@ -92,3 +95,12 @@ def test_patterns_are_compiled_when_a_scanner_is_prepared_not_when_they_are_decl
     assert not any("compiled" in vars(pattern) for pattern in patterns)
     scanner.prepare()
     assert all("compiled" in vars(pattern) for pattern in patterns)
+
+
+def test_what_judges_labels_and_context_is_compiled_when_a_scanner_is_prepared():
+    labelled = replace(next(one for one in DETECTORS if isinstance(one, LabelledDetector)))
+    named = replace(detector(Need.CONTEXT), context=words("a badge that no other test asks for"))
+    before = _could_match.cache_info().misses, _whole_words.cache_info().misses
+    Scanner([labelled, named]).prepare()
+    assert vars(labelled).keys() >= {"_labels", "_could_name"}
+    assert (_could_match.cache_info().misses, _whole_words.cache_info().misses) == (before[0] + 1, before[1] + 1)

@@ -121,6 +121,8 @@ class PatternDetector:
     def prepare(self) -> None:
         """Compile the patterns that are otherwise compiled on first use."""
         compile_all(self.sought, self.not_after, self.not_near, self.keys)
+        if self.context is not None:
+            self.context.prepare()
 
     def spans(self, text: str, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, int]]:
         """Try every start before `stop`, also inside a shape seen already: a find must not depend on where a scan began."""

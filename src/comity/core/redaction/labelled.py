@@ -163,6 +163,7 @@ class LabelledDetector:
     def prepare(self) -> None:
         """Compile the patterns that are otherwise compiled on first use."""
         compile_all(self.pattern, self.not_followed, self.trailing, self.keys)
+        _ = self._labels, self._could_name
 
     def spans(self, text: str, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, int]]:
         """Yield every place before `stop` that looks like one of the numbers."""

@@ -291,6 +291,11 @@ class Context:
             end = match.end()
         return end
 
+    def prepare(self) -> None:
+        """Build the patterns that are otherwise built on first use."""
+        _could_match(self.alternatives)
+        _whole_words(self.alternatives)
+
 
 @cache
 def _could_match(alternatives: str) -> Callable[[str], bool]:
