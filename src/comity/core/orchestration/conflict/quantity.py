@@ -103,6 +103,15 @@ _TIMES_WORDS: Final[dict[str, float]] = {"once": 1, "twice": 2, "thrice": 3}
 _TIMES: Final = re.compile(  # "twice a week"
     r"^(?P<count>once|twice|thrice|\w+\s+times)\s+(?:an?|per|each|every)\s+(?P<period>[a-z]+)$", re.IGNORECASE
 )
+_EVERY: Final = re.compile(
+    rf"^every\s+(?P<count>[1-9]\d?|{'|'.join(_ONES)})\s+(?P<period>days|weeks|months|years|hours)$", re.IGNORECASE
+)
+_ADVERBS: Final = {
+    "daily": "1 per day", "every day": "1 per day", "weekly": "1 per week", "every week": "1 per week",
+    "fortnightly": "0.5 per week", "biweekly": "0.5 per week", "monthly": "1 per month", "every month": "1 per month",
+    "yearly": "1 per year",
+    "annual": "1 per year", "annually": "1 per year", "every year": "1 per year", "quarterly": "1 per quarter",
+}  # fmt: skip
 _FEET: Final = re.compile(r"""^(?P<feet>\d)['′]\s?(?P<inches>\d{1,2})(?:["″]|'')?$""")
 _AND_A_HALF: Final = re.compile(  # "two and a half years", "a year and a half"
     rf"^(?P<count>an?|{'|'.join(_ONES)}|\d+)\s+(?:and\s+a\s+half\s+(?P<unit>[a-z]+)|(?P<unit_before>[a-z]+)\s+and\s+a\s+half)$",
@@ -269,6 +278,10 @@ def _reworded(text: str) -> str:
     if times := _TIMES.match(text):
         said = times["count"].split()[0].lower()
         return f"{_TIMES_WORDS.get(said, _WORDS.get(said) or said)} per {times['period']}"
+    if every := _EVERY.match(text):
+        return f"{1 / (_WORDS.get(every['count'].lower()) or float(every['count']))} per {every['period'].removesuffix('s')}"
+    if text.lower() in _ADVERBS:
+        return _ADVERBS[text.lower()]
     if feet := _FEET.match(text):
         return f"{feet['feet']} ft {feet['inches']} in"
     if halved := _AND_A_HALF.match(text):

@@ -36,7 +36,7 @@ _PHRASES: Final = {
     "in favour of": "support", "in favor of": "support", "opposed to": "oppose", "falls short of": "miss",
     "fell short of": "miss", "part time": "parttime", "full time": "fulltime", "on hold": "suspended",
     "at risk": "endangered", "up to date": "current", "out of date": "obsolete", "free of charge": "free",
-    "not detected": "negative", "as new": "mint", "like new": "mint", "closed ticket": "complete",
+    "not detected": "negative", "no need": "unnecessary", "as new": "mint", "like new": "mint", "closed ticket": "complete",
 }  # fmt: skip
 _PHRASE: Final = re.compile(rf"\b(?:{'|'.join(sorted(_PHRASES, key=len, reverse=True))})\b")
 _SWITCHED: Final = re.compile(r"\b(?:switch|turn)(?:ed|es|s|ing)?\s+(?P<what>(?:\w+\s+){0,3}?)(?P<way>on|off)\b")
@@ -239,7 +239,8 @@ solvent | insolvent bankrupt
 visible | hidden
 benign | malignant
 solved resolved | unsolved unresolved
-necessary needed | unnecessary
+necessary needed required | unnecessary
+move relocate leave | stay remain
 effective | ineffective
 reliable | unreliable
 admit | deny

@@ -184,6 +184,9 @@ _UMLAUT: Final = re.compile("[äöüß]", re.IGNORECASE)
 _LEGAL_ROOTS: Final = frozenset(map(root, _LEGAL))
 _UNNAMED: Final = _LEGAL | _LEGAL_ROOTS | _TITLES | frozenset(map(root, _TITLES))
 _DEGREE_ROOTS: Final = _DEGREES | frozenset(map(root, _DEGREES))
+_DIGITS: Final = {
+    word: str(at) for at, word in enumerate(("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"), 1)
+}
 _SIGN: Final = re.compile(r"(?:(?<=\w)[+-]+)?$")
 _WORD: Final = re.compile(r"[^\W_]+(?:[.'’-][^\W_]+)*|\d+(?:[.,]\d+)*%?")
 
@@ -208,7 +211,7 @@ def truth(text: str) -> bool | None:
 
 def _stems(text: str) -> list[str]:
     return [
-        word if word[0].isdigit() else root(word)
+        word if word[0].isdigit() else _DIGITS.get(word) or root(word)
         for word in _WORD.findall(replaced(plain(text).replace("-", " ")).replace("/", " "))
     ]
 

@@ -11,6 +11,7 @@ from comity.core.orchestration.split.verbs import (
     AUXILIARIES,
     DETERMINERS,
     PREPOSITIONS,
+    RARE,
     VERBS,
     WH,
     lemma,
@@ -98,6 +99,7 @@ _STATIVE: Final = frozenset(
         "weigh",
     ]
 )
+_ENDS_WITH_VERB: Final = re.compile(r"\b(?:who|that|which|how|where)\s(?:[\w-]+\s+)*?(?P<verb>[a-z]+)$", re.IGNORECASE)
 _OTHERS: Final = re.compile(r"^\s*[a-z]+\s+(?:them|him|her|me|us|the\s+(?:one|best|top|first))\b", re.IGNORECASE)
 
 
@@ -168,6 +170,8 @@ def _is_in_relative(left: str, right: str) -> bool:
         return False  # its subject is not done to itself: "find those who can help and invite them"
     if _ABLE.search(left):
         return True
+    if (found := _ENDS_WITH_VERB.search(left)) and found["verb"].lower() in VERBS | RARE:
+        return True  # "how hospitals train and retain nurses"
     if tokens(right)[0] in _STATIVE and _OF_MANY.search(left):
         return True  # "hotels that allow pets and include breakfast"
     found = _DOES.search(left)

@@ -15,7 +15,7 @@ _BESIDE: Final = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _WHILE: Final = re.compile(
-    r"\s*,?\s+while\s+(?:also\s+|simultaneously\s+)?(?=[a-z]+ing\b|[a-z]+\s+[a-z]+s\s+(?:the|our|my|an?)\s|you\s+(?!are\b|were\b|can\b|wait\b))(?:you\s+)?",
+    r"\s*,?\s+while\s+(?:also\s+|simultaneously\s+)?(?=[a-z]+ing\b|[a-z]+\s+[a-z]+s\s+(?:the|our|my|an?)\s|you\s+(?!are\b|were\b|can\b|wait\b)|you(?:'re|\s+are)\s+[a-z]+ing\b(?!\s+(?:at|that)\b))(?:you(?:'re|\s+are)?\s+)?",
     re.IGNORECASE,
 )
 _TOGETHER: Final = r"(?:in\s+parallel|at\s+the\s+same\s+time|at\s+once|simultaneously|concurrently|side\s+by\s+side)"
@@ -44,7 +44,9 @@ _ASKED_FOR: Final = re.compile(
     r"(?:\s+(?:me|us))?|(?:i|we)(?:'d|\s+would)?\s+(?:need|want|like)(?:\s+to\s+(?:know|see|have))?|(?:i'm|we're)\s+(?:after|looking\s+for)|(?:give|send|show|tell)\s+(?:me|us))\s+",
     re.IGNORECASE,
 )
-_THING_OF_ITS_OWN: Final = re.compile(rf"^(?:an?|the|my|our)\s+{_WITH_OWN}[.!?]?$", re.IGNORECASE)
+_THING_OF_ITS_OWN: Final = re.compile(
+    rf"^(?:(?:an?|the|my|our)\s+{_WITH_OWN}|[a-z]+s\s+(?:for|in|from|on|at|to)\s+[^,;:.?!]{{2,60}})[.!?]?$", re.IGNORECASE
+)
 _TWO_ENDS: Final = re.compile(  # "send the lease to Ann and the keys to Bob", "ask Jo for the number and Ravi for the date"
     r"^(?P<verb>(?P<whom>ask)|[a-z]+)\s+"
     r"(?P<one>(?:[\w'’-]+\s+){1,4}?(?P<prep>to|for|in|at|from|on)\s+[^,;:.?!]{2,40}?)\s*,?\s+and\s+"
@@ -106,7 +108,9 @@ def _of_each(verb: str, things: list[str]) -> list[tuple[str, Link]]:
     """Return a request for each of several things, none of which shares its complement or its article with another."""
     if len(things) < 2 or not all(_THING_OF_ITS_OWN.match(one) for one in things) or not _are_apart(*things):
         return []
-    if len(things) == 2 and len({tokens(one)[0] in {"a", "an"} for one in things}) > 1:
+    if not all(_NOUN.match(one) for one in things[1:]):
+        return []  # "a forecast of sales and costs for two years"
+    if len(things) == 2 and len({tokens(one)[0] in {"the", "my", "our"} for one in things}) > 1:
         return []  # "a list of the guests and the reasons for coming"
     return [(f"{verb} {one}", Link.AND if at else Link.SENTENCE) for at, one in enumerate(things)]
 

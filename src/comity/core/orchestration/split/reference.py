@@ -40,7 +40,7 @@ _BACK_WORDS: Final = re.compile(
             r"the (?:same|best|top|worst|cheapest|strongest|weakest|highest|lowest) (?:ones?|two|three|four|five|six|ten|\d+)",
             r"each (?:one|of them)|for each(?! [a-z])|whatever|one of them|the first one",
             r"if (?:so|not|any|necessary|there (?:is|are) (?:any|one|some))|in that case|from there|inside it",
-            r"(?:these|those)(?=\W*$)|the (?:[a-z]{2,}er|other) ones?",
+            r"(?:these|those)(?=\W*$)|the (?:[a-z]+ )?[a-z]+ ones?",
             rf"(?:these|those) (?!{_OWN}\b)[a-z]+s",
             r"the (?:figure|number|value|amount)(?! of| for)",
             r"(?:you|we) (?:find|found|identify|identified|spot|spotted|come across|discover|discovered)",
@@ -98,17 +98,18 @@ _PRODUCT: Final = re.compile(  # what a part gives, named by a noun of no matter
     r"\b(?:the|this|that|these|those|your)\s+(?:(?:[a-z]+(?:ed|ing|al)|new|main|net|full|best|worst|top)\s+)?"
     r"(?:text|gist|essence|highlights|takeaways|file|output|figures?|numbers?|marks?|scores?|grades?|differences?|discrepanc(?:y|ies)|errors?|issues?|problems?|gaps?|changes"
     r"|translation|transcript|summary|shortlist|recommendations?|suggestions?|responses?|replies|options|matches|averages?|percentages?"
-    r"|trends?|patterns?|culprits?|cause|solution|reasons?|selection|calculations?)\b"
+    r"|surplus|remainder|excess|shortfall|trends?|patterns?|culprits?|cause|solution|reasons?|selection|calculations?)\b"
     r"(?!\s+(?:of|for|from|about|in|with|between)\b|['’]s|\s+(?!to\b|since\b|as\b|by\b|on\b|and\b|into\b|accordingly\b|back\b)[a-z]+(?<!ed)(?<!ly)\b)",
     re.IGNORECASE,
 )
 _ANSWER: Final = re.compile(  # to what stands before it
-    r"^\W*[a-z]+\s+(?:an?|some|possible)\s+(?:[a-z]+\s+){0,2}?(?:answer|reply|response|solution|remedy|fix|fixes|solutions|conclusion|follow-up|workaround"
+    r"^\W*[a-z]+\s+(?:replacements|substitutes|alternatives|spares)\W*$|^\W*[a-z]+\s+(?:an?|some|possible)\s+(?:[a-z]+\s+){0,2}?(?:answer|reply|response|solution|remedy|fix|fixes|solutions|conclusion|follow-up|workaround"
     r"|alternatives?|improvements?|verdict|copy|backup|screenshot)\W*$",
     re.IGNORECASE,
 )
 _WITHIN: Final = re.compile(  # a pronoun for something that the same part names: "pay Dad the 80 I owe him"
-    r"(?<=\s)(?:(?:the|an?|my|our)\s+[\w'’-]+|(?-i:[A-Z])[\w'’-]+)\s[^,;]{0,60}?\b(?:i|we|you|he|she)\s+(?:[a-z'’]+\s+){1,4}?(?:it|them|him|her)\b",
+    r"(?<=\s)(?:(?:(?:the|an?|my|our)\s+[\w'’-]+|(?-i:[A-Z])[\w'’-]+)\s[^,;]{0,60}?\b(?:i|we|you|he|she)\s+(?:[a-z'’]+\s+){1,4}?(?:it|him|her)"
+    r"|(?:the|my|our)\s+[\w'’-]+s\s[^,;]{0,60}?\b(?:i|we|you|he|she)\s+(?:[a-z'’]+\s+){1,4}?them)\b",
     re.IGNORECASE,
 )
 _EXTREME: Final = re.compile(  # of the things that stand before it: "redesign the slowest step"

@@ -48,13 +48,19 @@ annotate blend bundle clone concatenate convey corroborate cross-check debrief d
 endorse enforce engage enlarge enlist equip fact-check glean hide hypothesise hypothesize incorporate indicate invert iterate
 jot lend mediate moderate orchestrate overwrite partition permit persuade preload preorder randomise randomize rectify regroup
 reiterate remit replay repurpose resize retake retrain revisit scout shortlist shuffle steer stitch strategise strategize
-subdivide tally tighten toggle transpose unwrap widen refactor agree go see bleed weed shred descale grep decommission
-deprovision fork squash stash reboot reindex resync unmount whitelist blacklist allowlist deprecate serialise serialize
-parameterise parameterize bisect acknowledge mitigate remediate diff instrument hoover defrost commit distil distill dedupe
-kick mop vacuum refill rinse peel chop preheat inflate lubricate fasten sew vaccinate immunise discharge admit administer
-dispense depose notarise notarize countersign redline tutor enrol enroll unload reroute debit capitalise capitalize lint
-rebase containerise containerize throttle offboard rebook reprice relabel ascertain peruse deduce reword declutter decorate
-dismantle evict sue arbitrate nudge welcome reassure caution unmute harvest hang bump backdate reassess requote
+subdivide tally tighten toggle transpose unwrap widen refactor agree go see borrow bury carry catch compensate conclude
+convince cultivate cure declare defend demolish deny devise discover dispose dissolve divert earn encourage enclose escort
+evacuate expose flatten fulfil furnish garnish greet grind hoist inject inquire insulate intercept introduce invent irrigate
+knead knit melt memorise mend mow operate oppose overhaul peel pour preserve pursue quit recite reinforce relieve retain
+reveal revive rub scatter scrub seek shake sharpen shave shelve sift smooth soak soften sow sprinkle squeeze sterilise stir
+stretch suspend sustain sweep throw tolerate tow urge vacate varnish waive weave weld whisk wipe thaw photocopy bleed weed
+shred descale grep decommission deprovision fork squash stash reboot reindex resync unmount whitelist blacklist allowlist
+deprecate serialise serialize parameterise parameterize bisect acknowledge mitigate remediate diff instrument hoover defrost
+commit distil distill dedupe kick mop vacuum refill rinse chop preheat inflate lubricate fasten sew vaccinate immunise
+discharge admit administer dispense depose notarise notarize countersign redline tutor enrol enroll unload reroute debit
+capitalise capitalize lint rebase containerise containerize throttle offboard rebook reprice relabel ascertain peruse deduce
+reword declutter decorate dismantle evict sue arbitrate nudge welcome reassure caution unmute harvest hang bump backdate
+reassess requote
 """
 # Verbs that are nouns as often: a verb only before what a noun phrase begins with, or at the end of a strong cut.
 _AMBIGUOUS: Final = """
@@ -69,7 +75,8 @@ text total track place print train transfer trim update mail use value view walk
 _RARE: Final = """
 back bill charge code credit date drive guide host lease light mix patch pin program rent sample serve size spend sponsor
 staff tax trade wire average cap commission contest float ground inventory mock pool probe prompt prototype question scope
-seed sequence showcase spin stack stamp weight workshop phone
+seed sequence showcase spin stack stamp weight workshop phone bin drain dress exhibit forge heat lift nail press rake reward
+roast seal spray staple tie tile treat tune shape iron park frame
 """
 RARE: Final = frozenset(_RARE.split())
 VERBS: Final = frozenset(_PLAIN.split()) | frozenset(_AMBIGUOUS.split()) - {"sale", "summary"}
@@ -247,6 +254,8 @@ def starts_like_a_clause(text: str, *, is_strong: bool = False) -> bool:
         return False  # a noun: "the phone number and address of the branch"
     if "-" in first and lemma(first) and not first.endswith(("ing", "ed")):
         first = lemma(first)
+    if first not in VERBS and first.removeprefix("re").removeprefix("-") in VERBS:
+        first = first.removeprefix("re").removeprefix("-")  # "redistribute"
     if first not in VERBS:
         return (_has_object(words) or (is_strong and words[1:2] in (["a"], ["an"]))) and _may_be_a_verb(first)
     if is_strong:
