@@ -21,6 +21,7 @@ TOLERANCE_ROUGH: Final = 0.05  # where a number is said to be about right
 TOLERANCE_CALENDAR: Final = 0.03  # between days and months, which have no one length
 COUNT_MAX: Final = 1_000  # whole numbers below it are counts, and exact
 SHARED_LISTS: Final = 0.5  # of all their items two lists share if they agree
+ALMOST_ALL: Final = 0.95  # from here on a share is told by what is missing
 SHORT_LIST: Final = 3  # items; in longer lists one may differ
 DEPTH_MAX: Final = 32
 ITEMS_MAX: Final = 1_000  # of a list that are compared
@@ -212,6 +213,8 @@ def _are_near(one: Quantity, other: Quantity, path: str, rules: Rules, at_least:
     share = max(at_least, TOLERANCE_ROUGH if one.is_rough or other.is_rough else TOLERANCE)
     if one.dimension == "time" and (one.size in CALENDAR) != (other.size in CALENDAR):
         share = max(share, TOLERANCE_CALENDAR)
+    if one.dimension == other.dimension == "share" and ALMOST_ALL <= min(one.low, other.low) <= larger <= 1:
+        larger = 1 - min(one.low, other.low)  # 99.0 % of the time is ten times more downtime than 99.9 %
     if apart <= share * larger:
         return True
     coarse = max(one.half, other.half)

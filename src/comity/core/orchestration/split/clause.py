@@ -6,6 +6,7 @@ import re
 from itertools import islice
 from typing import Final
 
+from comity.core.orchestration.split.connectives import WHEN
 from comity.core.orchestration.split.verbs import (
     AMBIGUOUS,
     AUXILIARIES,
@@ -136,7 +137,9 @@ def is_inside(left: str, right: str, connective: str) -> bool:
     if not said or not told or told[0] in WH | AUXILIARIES:
         return False
     is_then = "then" in connective.lower()
-    is_whole = "," in connective and told[1:2] and told[1] in DETERMINERS  # "…who will come, scale the recipe"
+    is_whole = "," in connective and (
+        WHEN.match(right) or not DETERMINERS.isdisjoint(told[1:2])
+    )  # "…who will come, scale the recipe"
     if not is_then and not is_whole and is_unfinished(left):
         return True  # verbs of one object: "what does it cost to build and maintain the platform"
     if said[0] in WH | AUXILIARIES and _ALTERNATIVES.search(right):
