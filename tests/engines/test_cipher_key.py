@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 import threading
 from pathlib import Path
 
@@ -32,6 +33,17 @@ def test_nodes_that_start_together_get_one_whole_key(tmp_path: Path) -> None:
         assert len(keys[0]) == KEY_BYTES
         assert [path.name for path in store.parent.iterdir()] == ["work.db.key"]
         assert (store.parent / "work.db.key").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_new_key_is_whole_on_disk_before_it_is_in_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[tuple[int, list[str]]] = []
+
+    def fsync(file: int) -> None:
+        synced.append((os.fstat(file).st_size, [path.name for path in tmp_path.iterdir() if path.name.endswith(".key")]))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    key_for(tmp_path / "work.db")
+    assert synced == [(KEY_BYTES, [])]
 
 
 @pytest.mark.parametrize("given", ["no base64!", base64.b64encode(b"short").decode()])

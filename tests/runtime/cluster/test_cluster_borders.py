@@ -175,6 +175,33 @@ def test_a_question_whose_message_was_lost_is_told_again_and_is_no_reply() -> No
     play(case, [asker()], [back], tools=[Tool(name="pay", function=lambda: "paid", risk=Risk.HIGH)])
 
 
+@pytest.mark.parametrize("is_watched", [True, False])
+def test_a_call_whose_message_was_lost_is_watched_again_as_it_was_before(is_watched: bool) -> None:
+    back, asked = Agent("BACK"), []
+
+    @back.capability("DO")
+    async def do(ctx: Context) -> str:
+        ctx.progress("half")
+        return "done"
+
+    def lose_first(sender: str, receiver: str, message: wire.Message) -> tuple[float, ...]:
+        if not isinstance(message, wire.Ask):
+            return (0.001,)
+        asked.append(message.is_watched)
+        return () if len(asked) == 1 else (0.001,)
+
+    async def case(world: World, one: Node, two: Node) -> None:
+        world.network.fault = lose_first
+        if is_watched:
+            handle = one.start_call("BACK", "DO", user_id="u", timeout_ms=20_000)
+            assert [event.data async for event in handle.events() if event.kind == "progress"] == ["half"]
+        else:
+            assert (await one.call("BACK", "DO", user_id="u", timeout_ms=20_000)).data == "done"
+        assert asked == [is_watched] * 2
+
+    play(case, [asker()], [back])
+
+
 # --- former holders ---
 
 
