@@ -148,6 +148,7 @@ def test_the_labelled_set_has_more_than_a_hundred_requests() -> None:
         ("Calculate the NPV and describe our buyers", Shape.PARALLEL),
         ("Calculate the NPV and describe our buyers, then write a memo", Shape.MIXED),
         ("", Shape.SINGLE),
+        ("Check the stock and please", Shape.SINGLE),
     ],
 )
 def test_the_shape_says_how_parts_hang_together(text: str, shape: Shape) -> None:

@@ -78,8 +78,9 @@ _NAMED: Final = re.compile(rf"\d|{_NAME}", re.MULTILINE)
 _NEW_THING: Final = re.compile(r"^\W*[a-z]+\s+(?:up\s+)?(?:an?|some|new|more|another|two|three)\s", re.IGNORECASE)
 _COMPLEMENT: Final = re.compile(r"\b(?:for|about|on|of|at|in|from)\s", re.IGNORECASE)
 _ASKED: Final = re.compile(
-    r"^\W*(?:determine|work\s+out|figure\s+out|find\s+out|see|check|verify|confirm|decide|establish|tell\s+(?:me|us)|recommend|advise|suggest|explain|list|describe|outline|note|test)\s+"
-    r"(?:me\s+|us\s+)?(?:what|which|who|whose|how|why|whether|if|that|where|when)\b(?!.*(?:['’]\s|\babout\b|\bfor\b))(?:\W*[\w'’-]+){1,6}\W*$",
+    r"^\W*(?:determine|work\s+out|figure\s+out|find\s+out|see|check|verify|confirm|decide|establish|tell\s+(?:me|us)|recommend|advise|"
+    r"suggest|explain|list|describe|outline|note|test)\s+(?:me\s+|us\s+)?"
+    r"(?:what|which|who|whose|how|why|whether|if|that|where|when)(?:['’]\w+)?\b(?!.*(?:['’]\s|\babout\b|\bfor\b))(?:\s+\S+){0,6}$",
     re.IGNORECASE,
 )
 _CONCLUDED: Final = re.compile(  # "recommend a winner"
@@ -122,11 +123,10 @@ def is_about_its_topic(text: str, last: str) -> bool:
 
     "Pull the sales by region and find the region that declines most".
     """
-    verb, *said = tokens(without_politeness(text))
-    before = tokens(without_politeness(last))
-    if names_its_matter(text) or verb not in VERBS or not before:
+    said, before = tokens(without_politeness(text)), tokens(without_politeness(last))
+    if names_its_matter(text) or VERBS.isdisjoint(said[:1]):
         return False
-    return bool({_root(word) for word in said} & {_root(word) for word in before[1:]} - _TOPICLESS)
+    return bool({_root(word) for word in said[1:]} & {_root(word) for word in before[1:]} - _TOPICLESS)
 
 
 def _root(word: str) -> str:
