@@ -45,6 +45,7 @@ _REACH = (
     r"|επικοινωνία|καλέστε|iletişim|ara(?:yın)?|联系|聯繫|聯絡|連絡"
     r"|연락|ติดต่อ|kapcsolat|yhteys(?:tiedot)?|kontakta|volejte|volat|sunați|hívja|pozovite"
 )
+_WHERE = "office|büro|bureau|ufficio|oficina|kantoor|biuro|kontor|toimisto|офис"  # where the phone is
 _CALL = r"ll[aá]m[a-z]{1,5}|chiam[a-z]{1,5}|appele[rz]|zadzwo[a-zń]{1,5}|ligue|telefonare|joindre"
 _CONTENT = "text(?:ing|ed)?|message"  # "text: …" and `{"text": …}` hold any text
 _AT = (
@@ -133,6 +134,11 @@ def _is_grouped(value: str) -> bool:
     return _PLAIN.fullmatch(value) is None and _is_plausible(value) and _is_phone(value)
 
 
+def _is_dialled(value: str) -> bool:
+    """Behind the word for an office, which has years and areas too, the number must begin as one that is dialled."""
+    return value[0] in "0+(" and _is_grouped(value)
+
+
 def _is_reached(value: str) -> bool:
     return _is_plausible(value) and (len(_number(value)) >= 9 or not _BARE.fullmatch(value))
 
@@ -146,8 +152,8 @@ PHONES = LabelledDetector(
     rules=[Rule(_AT, _is_reached), Rule(PHONE, _is_plausible, is_valid_apart=_is_grouped),
            Rule(_STRONG, _is_plausible, is_valid_apart=_is_grouped),
            Rule(_WEAK, _is_phone, LatePattern(r"[ ]of[ ]")), Rule(_CONTENT, _is_phone, with_colon=False),
-           Rule(_REACH, _is_phone), Rule(_CALL, _is_phone, is_valid_apart=_is_grouped)],
-    hint_labels=f"{_LABELS_OF_HINT}|{PHONE}|{_REACH}|zadzwo[a-zń]+|telefonare",
+           Rule(_WHERE, _is_dialled), Rule(_REACH, _is_phone), Rule(_CALL, _is_phone, is_valid_apart=_is_grouped)],
+    hint_labels=f"{_LABELS_OF_HINT}|{PHONE}|{_WHERE}|{_REACH}|zadzwo[a-zń]+|telefonare",
     hint_value=r"[0-9](?:[ \u00a0\u202f./()\-\u2010-\u2015·•_]{0,3}[0-9]){6}",
     not_followed=_COUNTED,
     ids=False,

@@ -396,8 +396,7 @@ class _Walk:
                 yield
             named = (*keys, option)[-_KEYS_KEPT:] if option else keys
             result.append((yield from self.value(item, named, f"{path}[{index}]")))
-            is_option = isinstance(item, str) and item.startswith("--") and _OPTION.fullmatch(item)
-            option = plain_words(item[2:]) if is_option else ""
+            option = plain_words(item[2:]) if isinstance(item, str) and _OPTION.fullmatch(item) else ""
         return result
 
     def _rows(self, rows: Sequence[Any], heads: tuple[str, ...], keys: tuple[str, ...], path: str) -> Sliced[list[Any]]:
