@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
 from typing import Final, TypeAlias
 
 from msgspec import Struct
@@ -39,45 +40,39 @@ class Hint(Struct, frozen=True, gc=False):
     """One alternative of the pattern that matches wherever a detector could find something."""
 
     pattern: str
-    detector: Detector
+    place: int  # of its detector, among all
 
 
-_Group: TypeAlias = tuple[Test, list[tuple[Test, Detector]]]
+_Group: TypeAlias = tuple[Test, list[tuple[Test, int]]]
 
 
 class Family:
     """Hints that are tested together; their tests are made on first use."""
 
-    __slots__ = ("_groups", "_test", "has_numbers", "members", "patterns")
-
     def __init__(self, name: str, hints: list[Hint]) -> None:
         self.has_numbers = name in _FAMILIES_OF_NUMBERS  # then no hint of it matches a text without a digit
         self.patterns = [*_joined(hint.pattern for hint in hints), *((_MASK_HINT, ODD_HINT) if name == _SHAPES else ())]
         self.members = hints
-        self._test: Test | None = None
-        self._groups: list[_Group] = []
 
-    @property
+    @cached_property
     def test(self) -> Test:
         """The test that says whether one of the hints matches a text."""
-        if self._test is None:
-            self._test = compile_test(_any_of(self.patterns))
-        return self._test
+        return compile_test(_any_of(self.patterns))
 
-    @property
+    @cached_property
     def groups(self) -> list[_Group]:
         """The hints in small groups, each with a test for all of it."""
-        if not self._groups:
-            for first in range(0, len(self.members), _HINTS_IN_GROUP):
-                members = self.members[first : first + _HINTS_IN_GROUP]
-                alone = [(compile_test(one.pattern), one.detector) for one in members]
-                self._groups.append((compile_test(_any_of(_joined(one.pattern for one in members))), alone))
-        return self._groups
+        groups: list[_Group] = []
+        for first in range(0, len(self.members), _HINTS_IN_GROUP):
+            members = self.members[first : first + _HINTS_IN_GROUP]
+            alone = [(compile_test(one.pattern), one.place) for one in members]
+            groups.append((compile_test(_any_of(_joined(one.pattern for one in members))), alone))
+        return groups
 
 
-def relevant(families: Iterable[Family], text: str, *, is_long: bool) -> Sliced[set[Detector]]:
-    """Return the detectors whose hints match a text, with pauses if it is long."""
-    found: set[Detector] = set()
+def relevant(families: Iterable[Family], text: str, *, is_long: bool) -> Sliced[set[int]]:
+    """Return the places of the detectors whose hints match a text, with pauses if it is long."""
+    found: set[int] = set()
     is_number = has_digit(text)
     for family in families:
         if is_long:
@@ -89,20 +84,20 @@ def relevant(families: Iterable[Family], text: str, *, is_long: bool) -> Sliced[
                 yield
             if not test(text):
                 continue
-            for test_one, detector in members:
+            for test_one, place in members:
                 if is_long:
                     yield
                 if test_one(text):
-                    found.add(detector)
+                    found.add(place)
     return found
 
 
 def families_of(detectors: Iterable[Detector]) -> list[Family]:
     """Return the hints of all detectors in families."""
     found: dict[str, list[Hint]] = {_SHAPES: []}  # in which masks and odd characters are looked for, whatever the detectors
-    for detector in detectors:
+    for place, detector in enumerate(detectors):
         for pattern in _alternatives(detector.hint or ""):
-            found.setdefault(_family(pattern, detector), []).append(Hint(pattern, detector))
+            found.setdefault(_family(pattern, detector), []).append(Hint(pattern, place))
     return [Family(name, hints) for name, hints in found.items()]
 
 

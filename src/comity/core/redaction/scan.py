@@ -64,7 +64,7 @@ class Scanner:
         self.is_local = all(isinstance(detector, PatternDetector | LabelledDetector) for detector in self.detectors)
         self._columned = [one for one in self.detectors if isinstance(one, PatternDetector | LabelledDetector)]
         self._families = families_of(self.detectors)
-        self._hintless = {detector for detector in self.detectors if detector.hint is None}
+        self._hintless = {place for place, detector in enumerate(self.detectors) if detector.hint is None}
         self._tests: tuple[list[Test], list[Test]] | None = None  # made on first use
         self._clean: set[bytes] = set()  # short documents of late, in which there can be nothing: many come again
         self._named: dict[str, tuple[Detector, ...]] = {}
@@ -131,7 +131,7 @@ class Scanner:
         if not _is_readable(text):
             return list(self.detectors)
         found = yield from relevant(self._families, text, is_long=len(text) > self.slice_chars)
-        return [detector for detector in self.detectors if detector in found or detector in self._hintless]
+        return [self.detectors[place] for place in sorted(found | self._hintless)]
 
     def named_by(self, key: str) -> tuple[Detector, ...]:
         """Return the detectors that a JSON key, as plain words, names; documents mostly have keys that others had before."""
