@@ -37,13 +37,13 @@ _FAMILIES_OF_NUMBERS: Final = frozenset({"digits", Category.CONTACT, Category.FI
 
 
 class Hint(Struct, frozen=True, gc=False):
-    """One alternative of the pattern that matches wherever a detector could find something."""
+    """One alternative of the pattern that matches wherever some detectors could find something."""
 
     pattern: str
-    place: int  # of its detector, among all
+    places: tuple[int, ...]  # of its detectors, among all
 
 
-_Group: TypeAlias = tuple[Test, list[tuple[Test, int]]]
+_Group: TypeAlias = tuple[Test, list[tuple[Test, tuple[int, ...]]]]
 
 
 class Family:
@@ -65,7 +65,7 @@ class Family:
         groups: list[_Group] = []
         for first in range(0, len(self.members), _HINTS_IN_GROUP):
             members = self.members[first : first + _HINTS_IN_GROUP]
-            alone = [(compile_test(one.pattern), one.place) for one in members]
+            alone = [(compile_test(one.pattern), one.places) for one in members]
             groups.append((compile_test(_any_of(_joined(one.pattern for one in members))), alone))
         return groups
 
@@ -84,21 +84,22 @@ def relevant(families: Iterable[Family], text: str, *, is_long: bool) -> Sliced[
                 yield
             if not test(text):
                 continue
-            for test_one, place in members:
+            for test_one, places in members:
                 if is_long:
                     yield
                 if test_one(text):
-                    found.add(place)
+                    found.update(places)
     return found
 
 
 def families_of(detectors: Iterable[Detector]) -> list[Family]:
     """Return the hints of all detectors in families."""
-    found: dict[str, list[Hint]] = {_SHAPES: []}  # in which masks and odd characters are looked for, whatever the detectors
+    # By family and pattern, which detectors may share. Shapes also hold masks and odd characters, whatever the detectors.
+    found: dict[str, dict[str, list[int]]] = {_SHAPES: {}}
     for place, detector in enumerate(detectors):
         for pattern in _alternatives(detector.hint or ""):
-            found.setdefault(_family(pattern, detector), []).append(Hint(pattern, place))
-    return [Family(name, hints) for name, hints in found.items()]
+            found.setdefault(_family(pattern, detector), {}).setdefault(pattern, []).append(place)
+    return [Family(name, [Hint(one, tuple(places)) for one, places in hints.items()]) for name, hints in found.items()]
 
 
 def _family(pattern: str, detector: Detector) -> str:
