@@ -42,7 +42,7 @@ IN_FLIGHT = 32
 WORK_S = 0.02
 ALONE = 100 if IS_FULL else 20  # handoffs that meet idle receivers
 IDLE_S = 3.0 if IS_FULL else 0.3
-WAKES_MAX = 3
+WAKES_MAX = 5 if IS_FULL else 3  # a node that shares its store renews its lease and looks for others, each every 1.7 s
 PATIENCE_S = 120
 
 
