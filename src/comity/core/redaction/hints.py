@@ -6,8 +6,8 @@ linear time.
 
 The engine builds the states of a pattern as it reads texts. A hint with a gap ("a label, anything, a digit") stays half
 matched to the end of a text once its label was seen, so in one pattern each such label multiplies the states of all other
-hints: no process comes to an end of building them. Hints are therefore apart in families that multiply little, and within a
-family all labels of one value share a gap. See ADR 156.
+hints: no process comes to an end of building them. Hints are therefore put into families that multiply little, each a pattern
+of its own, and within a family all labels of one value share a gap. See ADR 156.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _ONLY_DIGITS: Final = re.compile(r"(?:\(\?:)?\[0-9\](?:\{[2-4]\})?\)?")
 _DIGIT_FIRST: Final = re.compile(r"(?:\(\?:)*\[(?:0-9|2-6)\]")
 has_digit: Final = compile_test("[0-9]")
 
-_SHAPES: Final = "shapes"
-_FAMILIES_OF_NUMBERS: Final = frozenset({"digits", Category.CONTACT, Category.FINANCIAL})
+_SHAPES, _WORDS, _DIGITS, _REST = "shapes", "words", "digits", "rest"
+_NUMBERED: Final = frozenset({Category.CONTACT, Category.FINANCIAL})  # whose numbers behind a gap are families of their own
 
 
 class Hint(Struct, frozen=True, gc=False):
@@ -50,9 +50,13 @@ class Family:
     """Hints that are tested together; their tests are made on first use."""
 
     def __init__(self, name: str, hints: list[Hint]) -> None:
-        self.has_numbers = name in _FAMILIES_OF_NUMBERS  # then no hint of it matches a text without a digit
+        self.needs_digit = name == _DIGITS or name in _NUMBERED  # no hint of this family matches a text without a digit
         self.patterns = [*_joined(hint.pattern for hint in hints), *((_MASK_HINT, ODD_HINT) if name == _SHAPES else ())]
         self.members = hints
+
+    def prepare(self) -> None:
+        """Make the tests that are otherwise made on first use."""
+        _ = self.test, self.groups
 
     @cached_property
     def test(self) -> Test:
@@ -73,11 +77,10 @@ class Family:
 def relevant(families: Iterable[Family], text: str, *, is_long: bool) -> Sliced[set[int]]:
     """Return the places of the detectors whose hints match a text, with pauses if it is long."""
     found: set[int] = set()
-    is_number = has_digit(text)
     for family in families:
         if is_long:
             yield
-        if (family.has_numbers and not is_number) or not family.test(text):
+        if not family.test(text):
             continue
         for test, members in family.groups:
             if is_long:
@@ -99,18 +102,19 @@ def families_of(detectors: Iterable[Detector]) -> list[Family]:
     for place, detector in enumerate(detectors):
         for pattern in _alternatives(detector.hint or ""):
             found.setdefault(_family(pattern, detector), {}).setdefault(pattern, []).append(place)
-    return [Family(name, [Hint(one, tuple(places)) for one, places in hints.items()]) for name, hints in found.items()]
+    families = [Family(name, [Hint(one, tuple(places)) for one, places in hints.items()]) for name, hints in found.items()]
+    return sorted(families, key=lambda family: family.needs_digit)  # those that every text has to pass come first
 
 
 def _family(pattern: str, detector: Detector) -> str:
-    """Return with which others a hint is tested: hints that are often half matched at a time are apart."""
+    """Return the name of the family of a hint: hints that are often half matched at the same time are in different families."""
     _, gap, value = pattern.partition(HINT_GAP)
     if not gap:
-        return "words" if "(?i:" in pattern else _SHAPES
+        return _WORDS if "(?i:" in pattern else _SHAPES
     if _ONLY_DIGITS.fullmatch(value):
-        return "digits"
-    is_number = _DIGIT_FIRST.match(value) and detector.category in _FAMILIES_OF_NUMBERS
-    return detector.category if is_number else "rest"
+        return _DIGITS
+    is_number = _DIGIT_FIRST.match(value) and detector.category in _NUMBERED
+    return detector.category if is_number else _REST
 
 
 def _alternatives(hint: str) -> Iterator[str]:

@@ -13,7 +13,7 @@ from comity.core.document.slices import ONE_GO_BYTES, Sliced, whole
 from comity.core.redaction.candidates import Candidates, NamersOf, Span
 from comity.core.redaction.columns import cells_of
 from comity.core.redaction.detector import Before, Detector, Need, PatternDetector
-from comity.core.redaction.hints import Test, families_of, has_digit, relevant
+from comity.core.redaction.hints import Family, families_of, has_digit, relevant
 from comity.core.redaction.labelled import LabelledDetector
 from comity.core.redaction.normal import Copy, is_odd
 from comity.core.redaction.shapes import CONTEXT_CHARS, SKELETON_CHARS, WALL, foreign_label_start
@@ -55,7 +55,17 @@ class Scanner:
     `slice_chars` is how much of a long text is searched between two pauses; it changes nothing in what is found.
     """
 
-    __slots__ = ("_clean", "_columned", "_families", "_hintless", "_named", "_tests", "detectors", "is_local", "slice_chars")
+    __slots__ = (
+        "_clean",
+        "_columned",
+        "_families",
+        "_families_without_digit",
+        "_hintless",
+        "_named",
+        "detectors",
+        "is_local",
+        "slice_chars",
+    )
 
     def __init__(self, detectors: Iterable[Detector], *, slice_chars: int = _SLICE_CHARS) -> None:
         self.slice_chars = slice_chars
@@ -64,18 +74,17 @@ class Scanner:
         self.is_local = all(isinstance(detector, PatternDetector | LabelledDetector) for detector in self.detectors)
         self._columned = [one for one in self.detectors if isinstance(one, PatternDetector | LabelledDetector)]
         self._families = families_of(self.detectors)
+        self._families_without_digit = [family for family in self._families if not family.needs_digit]
         self._hintless = {place for place, detector in enumerate(self.detectors) if detector.hint is None}
-        self._tests: tuple[list[Test], list[Test]] | None = None  # made on first use
-        self._clean: set[bytes] = set()  # short documents of late, in which there can be nothing: many come again
-        self._named: dict[str, tuple[Detector, ...]] = {}
+        self._clean: set[bytes] = set()  # the latest short documents without a hint: many documents come again
+        self._named: dict[str, tuple[Detector, ...]] = {}  # the detectors that JSON keys name, by key
 
     def prepare(self) -> None:
         """Build the tests and patterns that are otherwise built on first use, for which a running loop has no time."""
         for detector in self._columned:
             detector.prepare()
         for family in self._families:
-            _ = family.groups
-        self._make_tests()
+            family.prepare()
 
     def may_find(self, text: str) -> bool:
         """Return False only if no detector can find anything in `text`."""
@@ -102,35 +111,27 @@ class Scanner:
         if _BACKSLASH in raw and b"\\u" in raw:
             return True
         text = raw.decode()
-        tests, tests_of_numbers = self._tests or self._make_tests()
-        for test in (*tests, *tests_of_numbers) if has_digit(text) else tests:
-            if test(text):
+        for family in self._families_for(text):
+            if family.test(text):
                 return True
             yield
         return bool(self._hintless)
 
     def _may_match(self, text: str) -> bool:
         """Return whether a hint matches a text, or a detector has none."""
-        tests, tests_of_numbers = self._tests or self._make_tests()
-        for test in tests:
-            if test(text):
+        for family in self._families_for(text):
+            if family.test(text):
                 return True
-        if tests_of_numbers and has_digit(text):
-            for test in tests_of_numbers:
-                if test(text):
-                    return True
         return bool(self._hintless)
 
-    def _make_tests(self) -> tuple[list[Test], list[Test]]:
-        numbers = [family.test for family in self._families if family.has_numbers]
-        self._tests = [family.test for family in self._families if not family.has_numbers], numbers
-        return self._tests
+    def _families_for(self, text: str) -> list[Family]:
+        return self._families if has_digit(text) else self._families_without_digit
 
     def relevant(self, text: str) -> Sliced[list[Detector]]:
         """Return the detectors that could find something in `text`."""
         if not _is_readable(text):
             return list(self.detectors)
-        found = yield from relevant(self._families, text, is_long=len(text) > self.slice_chars)
+        found = yield from relevant(self._families_for(text), text, is_long=len(text) > self.slice_chars)
         return [self.detectors[place] for place in sorted(found | self._hintless)]
 
     def named_by(self, key: str) -> tuple[Detector, ...]:
