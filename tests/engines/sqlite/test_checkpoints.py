@@ -12,8 +12,9 @@ import pytest
 
 from comity.engines.sqlite import journal as journal_module
 from comity.engines.sqlite.checkpoints import Checkpoints
-from comity.engines.sqlite.journal import CALLERS_MANY, GATHER_S, SqliteJournal
+from comity.engines.sqlite.journal import SqliteJournal
 from comity.engines.sqlite.shares import SHARE
+from comity.engines.sqlite.spacing import CALLERS_MANY, GATHER_S, Spacing
 from comity.testing.contracts.records import settled
 
 
@@ -68,29 +69,23 @@ class StillLoop:
         self.delays.append(delay_s)
 
 
-def test_commits_keep_half_of_what_the_last_one_took_between_them_and_no_more_than_their_bound(tmp_path):
-    journal = SqliteJournal(tmp_path / "s.db", "n")
-    journal._loop = loop = StillLoop()  # type: ignore[assignment]
-    for took_s in (0.0, 0.002, 1.0):
-        journal._handed_at, journal._reported_at = 100.0 - took_s, 100.0
-        journal._arm_gathering()
-    assert [round(delay_s, 6) for delay_s in loop.delays] == [0.0, 0.001, GATHER_S]
+@pytest.mark.parametrize(("took_s", "delay_s"), [(0.0, 0.0), (0.002, 0.001), (1.0, GATHER_S)])
+def test_commits_keep_half_of_what_the_last_one_took_between_them_and_no_more_than_their_bound(took_s, delay_s):
+    spacing = Spacing()
+    spacing.begin(100.0 - took_s, 1, has_left=False)
+    spacing.end(100.0)
+    assert round(spacing.delay_s(100.0, is_shared=False), 6) == delay_s
 
 
 @pytest.mark.parametrize(
     ("served", "has_left", "delay_s"), [(CALLERS_MANY, False, 0.001), (CALLERS_MANY - 1, False, 0.0), (CALLERS_MANY, True, 0.0)]
 )
-def test_where_several_users_write_half_of_the_shortest_commit_lies_between_two_that_serve_many(
-    tmp_path, served, has_left, delay_s
-):
-    journal = SqliteJournal(tmp_path / "s.db", "n")
-    journal._loop = loop = StillLoop()  # type: ignore[assignment]
-    for user_id in ("eve", "bob"):
-        journal._sharing.note([((settled("r", user_id=user_id),), None)], 100.0)
-    journal._took.extend((0.002, 0.006))
-    journal._served, journal._has_left, journal._handed_at, journal._reported_at = served, has_left, 99.994, 100.0
-    journal._arm_gathering()
-    assert [round(delay_s, 6) for delay_s in loop.delays] == [delay_s]
+def test_where_several_users_write_half_of_the_shortest_commit_lies_between_two_that_serve_many(served, has_left, delay_s):
+    spacing = Spacing()
+    for begun_s, took_s in ((99.9, 0.002), (99.994, 0.006)):
+        spacing.begin(begun_s, served, has_left=has_left)
+        spacing.end(begun_s + took_s)
+    assert round(spacing.delay_s(100.0, is_shared=True), 6) == delay_s
 
 
 def test_a_journal_notes_how_long_commits_took_and_whether_the_last_one_left_something(tmp_path):
@@ -102,12 +97,12 @@ def test_a_journal_notes_how_long_commits_took_and_whether_the_last_one_left_som
             for number, user_id in enumerate(user_ids):
                 journal._groups.append(((settled(f"{user_id}{len(left)}{number}", user_id=user_id),), None))
             journal._hand_over()
-            left.append(journal._has_left)
+            left.append(journal._spacing._has_left)
             while journal._is_writing:
                 await asyncio.sleep(0)
         assert left == [False, True, False]
-        assert len(journal._took) >= 3
-        assert min(journal._took) > 0
+        assert len(journal._spacing._took_s) >= 3
+        assert min(journal._spacing._took_s) > 0
         await journal.close()
 
     asyncio.run(main())
@@ -118,7 +113,8 @@ def test_what_comes_after_a_commit_for_several_callers_waits_for_the_others(tmp_
     """They come again together: a commit for the first of them, and one for all others, would be two."""
     journal = SqliteJournal(tmp_path / "s.db", "n")
     journal._loop = loop = StillLoop()  # type: ignore[assignment]
-    journal._served, journal._handed_at, journal._reported_at = callers, 99.998, 100.0
+    journal._spacing.begin(99.998, callers, has_left=False)
+    journal._spacing.end(100.0)
     journal.append([settled("r")], lambda error: None)
     assert journal._is_writing is is_handed_over
     assert len(loop.delays) == (not is_handed_over)

@@ -16,7 +16,6 @@ import logging
 import sqlite3
 import sys
 import threading
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from queue import SimpleQueue
@@ -55,6 +54,7 @@ from comity.engines.sqlite.files import StoreFiles, database_files
 from comity.engines.sqlite.handoffs import SqliteHandoffs
 from comity.engines.sqlite.judging import Conditional, Written, count_begun, read_call
 from comity.engines.sqlite.liveness import Members
+from comity.engines.sqlite.spacing import Spacing
 from comity.engines.sqlite.syncing import Syncing
 from comity.engines.sqlite.tables import SCHEMA_VERSION
 from comity.engines.sqlite.turns import Turns
@@ -68,11 +68,7 @@ __all__ = ["SCHEMA_VERSION", "SqliteJournal", "connect", "read_call", "read_rows
 
 log = logging.getLogger("comity")
 
-# How long records are gathered before they are written, at most: while a caller waits for them, and while no caller does.
-GATHER_S: Final = 0.005
-FLUSH_S: Final = 0.02
-COMMITS_COMPARED: Final = 16  # the shortest of them tells what a commit takes by itself
-CALLERS_MANY: Final = 8  # for so many, one commit less is worth a wait, also where users of one node wait for each other
+FLUSH_S: Final = 0.02  # how long records are gathered while no caller waits for them, at most
 # How often the write-ahead log is copied into the main file. A short log is overwritten in place, which syncs faster.
 CHECKPOINT_COMMITS: Final = 64
 # How long the event loop keeps the interpreter from the writer. A commit asks for it a dozen times, and all calls wait for it.
@@ -110,11 +106,7 @@ class SqliteJournal:
         self._open = 0  # calls that may settle any moment, as far as this journal saw them accepted
         self._is_writing = False  # the writer has a batch and will report
         self._is_written_for = False  # and a caller waits for it
-        self._handed_at = 0.0
-        self._served = 0  # callers that wait for the batch handed over last
-        self._reported_at = 0.0
-        self._has_left = False  # records of users who had more than their share
-        self._took: deque[float] = deque(maxlen=COMMITS_COMPARED)  # seconds, from handing over to the report
+        self._spacing = Spacing()
         self._timer: asyncio.TimerHandle | None = None
         self._pruner: Pruner | None = None  # used only by `prune`
         self._turns = Turns(lambda: not self.members.is_alone)  # of writing: the writer's, or a sweep's
@@ -240,25 +232,12 @@ class SqliteJournal:
     @property
     def _gathers(self) -> bool:
         """Whether more is likely to come at once: calls are open, or several callers waited for the last commit."""
-        return self._open > 0 or self._served > 1
+        return self._open > 0 or self._spacing.served > 1
 
     def _arm_gathering(self) -> None:
-        """Wait a little for calls that may settle any moment: a commit costs as much as dozens of calls.
-
-        Commits keep a distance from each other, so a call that comes alone does not wait and calls that come thick share one.
-        The distance is half of what the last commit took, since that is what a shared commit saves: where commits are quick,
-        or few calls come, a call that is open for long makes no other call wait.
-
-        While several users write, the last commit may have been long by the burst or the document of one of them, for which the
-        others have waited already. Then the shortest of the latest commits counts, and only where a commit serves many callers;
-        what it left for the next one waits no longer.
-        """
+        """Wait a little for calls that may settle any moment."""
         now_s = self._loop.time()
-        distance_s = min((self._reported_at - self._handed_at) / 2, GATHER_S)
-        if self._sharing.is_shared(now_s):
-            is_worth_it = self._served >= CALLERS_MANY and not self._has_left
-            distance_s = min(distance_s, min(self._took) / 2) if is_worth_it else 0.0
-        self._arm(max(self._reported_at + distance_s - now_s, 0))
+        self._arm(self._spacing.delay_s(now_s, is_shared=self._sharing.is_shared(now_s)))
 
     def _arm(self, delay_s: float) -> None:
         if self._timer is not None:
@@ -270,22 +249,20 @@ class SqliteJournal:
             self._timer.cancel()
             self._timer = None
         groups, thens = self._groups, self._thens
-        self._handed_at = self._loop.time()
+        now_s = self._loop.time()
         self._groups, self._thens = [], []
         self._in_writing, self._gathered = self._gathered, {}
-        self._has_left = False
         # Where processes share the store, nearly every record is on terms, and a batch that has terms is written whole.
         if self.members.is_alone:
-            self._sharing.note(groups, self._handed_at)
-            if self._sharing.is_shared(self._handed_at) and not whole:
+            self._sharing.note(groups, now_s)
+            if self._sharing.is_shared(now_s) and not whole:
                 groups, self._groups = shares.divide(groups)
             if self._groups:
-                self._has_left = True
                 thens, self._thens = shares.thens_of(groups), shares.thens_of(self._groups)
                 for saved in shares.documents_of(self._groups):
                     tables.keep_newest(self._gathered, saved)
         self._is_written_for = bool(thens)
-        self._served = len(thens)
+        self._spacing.begin(now_s, len(thens), has_left=bool(self._groups))
         self._is_writing = True
         self._batches.put((groups, thens))
 
@@ -293,8 +270,7 @@ class SqliteJournal:
         """Tell everybody who waited for a batch, in order; what came meanwhile is the next one."""
         self._is_writing = self._is_written_for = False
         self._in_writing = {}
-        self._reported_at = self._loop.time()
-        self._took.append(self._reported_at - self._handed_at)
+        self._spacing.end(self._loop.time())
         if error is not None and error is not self.failure:
             log.error("nothing more is accepted: %s", error)
             self.failure = error
