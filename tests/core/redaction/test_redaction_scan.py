@@ -27,7 +27,7 @@ from comity.core.redaction import (
 from comity.core.redaction.detector import PatternDetector
 from comity.core.redaction.hints import families_of
 from comity.core.redaction.redact import redact_json_sliced
-from comity.core.redaction.scan import _CLEAN_BYTES_MAX, _CLEAN_MAX, Wall
+from comity.core.redaction.scan import _CLEAN_BYTES_MAX, _CLEAN_MAX, _KEY_CHARS_KEPT, _KEYS_MAX, Wall
 from comity.core.redaction.shapes import HINT_GAP, NUMBER_CHARS_MAX, compile_test, foreign_label_start, plain_words
 
 
@@ -311,9 +311,21 @@ def test_a_document_that_was_clean_is_looked_at_again_once_it_holds_something():
     assert scanner.may_find_in_json(clean.replace(b"see", b"see of ann@example.com"))
 
 
+def test_keys_are_remembered_with_their_own_detectors_and_have_a_bound():
+    scanner = Scanner(DETECTORS)
+    for _ in range(2):  # asked, then remembered
+        assert {detector.type for detector in scanner.named_by("ssn")} == {"SSN"}
+        assert scanner.named_by("total") == ()
+    for number in range(_KEYS_MAX + 1):
+        scanner.named_by(f"total {number}")
+    scanner.named_by("x" * (_KEY_CHARS_KEPT + 1))
+    assert len(scanner._named) <= _KEYS_MAX
+    assert max(map(len, scanner._named)) <= _KEY_CHARS_KEPT
+
+
 def test_clean_documents_that_are_remembered_have_a_bound():
     scanner = Scanner(DETECTORS)
-    for number in range(2 * _CLEAN_MAX):
+    for number in (*range(2 * _CLEAN_MAX - 1), _CLEAN_BYTES_MAX):
         assert not scanner.may_find_in_json(b'{"word":"%s"}' % (b"x" * number))
     assert len(scanner._clean) <= _CLEAN_MAX
     assert max(map(len, scanner._clean)) <= _CLEAN_BYTES_MAX

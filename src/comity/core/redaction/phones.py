@@ -135,7 +135,7 @@ def _is_grouped(value: str) -> bool:
 
 
 def _is_dialled(value: str) -> bool:
-    """Behind the word for an office, which has years and areas too, the number must begin as one that is dialled."""
+    """Count a number behind the word for an office, which also has years and areas, if it begins as phone numbers do."""
     return value[0] in "0+(" and _is_grouped(value)
 
 
