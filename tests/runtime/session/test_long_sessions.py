@@ -144,3 +144,25 @@ async def test_long_replies_of_calls_without_words_are_not_kept_until_they_are_w
     assert len(held) < ENDED_BYTES_MAX
     assert "cut here" in session.prior_outputs["A.LONG"]
     assert session.turns[-1].text.startswith("29" if below else '{"n":29,')
+
+
+async def test_of_long_requests_that_are_dropped_before_they_are_written_the_newest_answer_stays(make_node):
+    echo = Agent("ECHO")
+
+    @echo.capability("ONCE")
+    async def once(ctx: Context, n: int, text: str) -> dict:
+        return {"n": n}
+
+    @echo.capability("MORE")
+    async def more(ctx: Context, text: str) -> dict:
+        return {"n": -1}
+
+    text = "word " * 200
+    async with make_node([echo]) as node:
+        for n in range(3):
+            assert (await node.call("ECHO", "ONCE", {"n": n, "text": text}, user_id="u", session_id="s")).ok
+        for _ in range(ENDED_BYTES_MAX // len(text)):
+            assert (await node.call("ECHO", "MORE", {"text": text}, user_id="u", session_id="s")).ok
+        live = node._path.sessions.find("default", "s")
+        assert all(request.capability == "MORE" for request, *_ in live.ended)
+        assert node.session("s").prior_outputs["ECHO.ONCE"] == {"n": 2}

@@ -101,15 +101,15 @@ def size_of(ended: Ended) -> int:
 
 def drop_older(live: Live, ended: deque[Ended]) -> None:
     """Drop the oldest calls that are not written yet, down to a quarter of the bytes they may have; their answers stay."""
-    kept = live.ended_bytes = 0  # counted anew: some have left by themselves, small ones did not count
+    left = live.ended_bytes = 0  # counted anew: some have left by themselves, small ones did not count
     for one in reversed(ended):
         size = size_of(one)
-        if kept and live.ended_bytes + size > ENDED_BYTES_MAX // 4:
+        if left and live.ended_bytes + size > ENDED_BYTES_MAX // 4:
             break
-        kept += 1
+        left += 1
         live.ended_bytes += size
     live.answers = live.answers or {}
-    for _ in range(len(ended) - kept):
+    while len(ended) > left:
         request, reply, _ = ended.popleft()
         known = live.answers.get((request.target, request.capability))
         if known is None or known[0].created_at <= request.created_at:
