@@ -1,4 +1,4 @@
-"""Learn the weights by which `split` tells a next step from a task beside it: `fit_split.py FILE… [--write]`.
+"""Learn the weights by which `split` tells a next step from a task beside it.
 
 Logistic regression over the signs of neighbouring parts in labelled requests. Prints, for each file, how the weights learnt
 from all the others judge it; with --write also learns from all files and writes the table of weights.
@@ -6,9 +6,9 @@ from all the others judge it; with --write also learns from all files and writes
 
 from __future__ import annotations
 
+import argparse
 import math
 import random
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -82,9 +82,15 @@ def judge(weights: dict[str, float], data: list[Row]) -> tuple[int, int, int, in
     return sum(steps), len(steps), sum(tasks), len(tasks)
 
 
-def main(arguments: list[str]) -> int:
+def main() -> None:
     """Print the figures, and write the table if asked to."""
-    names = sorted(one for one in arguments if not one.startswith("-"))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="+", type=Path, help="labelled requests, as in tests/core/orchestration/split")
+    parser.add_argument("--write", action="store_true", help=f"write {TABLE.name}")
+    options = parser.parse_args()
+    if missing := [str(file) for file in options.files if not file.is_file()]:
+        parser.error(f"there is no file {', '.join(missing)}")
+    names = sorted(map(str, options.files))
     data = {name: rows(yaml.safe_load(Path(name).read_text())) for name in names}
     total = (0, 0, 0, 0)
     for name in names:
@@ -94,15 +100,12 @@ def main(arguments: list[str]) -> int:
             f"{Path(name).stem:<24}next steps {found[0]:>3} of {found[1]:<4} tasks taken for steps {found[2]:>3} of {found[3]}"
         )
     print(f"{'all':<24}next steps {total[0]:>3} of {total[1]:<4} tasks taken for steps {total[2]:>3} of {total[3]}")
-    if "--write" in arguments:
+    if options.write:
         weights = table(learn([row for name in names for row in data[name]]))
         lines = [f'    "{name}": {weight},' for name, weight in sorted(weights.items())]
         head = '"""Weights of the signs in `evidence`, written by `scripts/fit_split.py`."""\n\nfrom typing import Final\n\n'
         TABLE.write_text(head + "\n".join(["WEIGHTS: Final = {", *lines, "}", ""]))
-    return 0
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 2:
-        sys.exit(__doc__)
-    sys.exit(main(sys.argv[1:]))
+    main()
