@@ -59,7 +59,7 @@ async def test_others_have_a_turn_between_the_steps_of_a_long_request_and_of_a_l
         return "so it is " * n
 
     async with make_node([agent]) as node:
-        few, many, tests = LONG_BYTES // 8, ONE_GO_BYTES // 8, len((DEFAULT_SCANNER._tests or ())[0])
+        few, many, tests = LONG_BYTES // 8, ONE_GO_BYTES // 8, len(DEFAULT_SCANNER._families_for("so it is"))
         turns_of = {("READ", 1): 0, ("READ", few): 1, ("READ", many): 1 + tests}
         turns_of |= {("COPY", 1): 0, ("COPY", few): 2, ("COPY", many): 3 + tests}
         for (capability, n), turns in turns_of.items():
