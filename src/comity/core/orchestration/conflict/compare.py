@@ -5,14 +5,18 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final
 
 from comity.core.orchestration.conflict import texts
-from comity.core.orchestration.conflict.dates import intervals, meet, minutes, month
+from comity.core.orchestration.conflict.clock import clock, clock_beside
+from comity.core.orchestration.conflict.dates import intervals_of_both, meet, month
 from comity.core.orchestration.conflict.fields import Claim, walk
 from comity.core.orchestration.conflict.finding import Finding, Relation, Rules, is_missing, name_of
-from comity.core.orchestration.conflict.quantity import Quantity, nothing, quantities
-from comity.core.orchestration.conflict.units import CALENDAR, CURRENCIES, UNITS
+from comity.core.orchestration.conflict.identifiers import is_identifier, same_identifier
+from comity.core.orchestration.conflict.quantity import LENGTH_MAX, Quantity, nothing, quantities
+from comity.core.orchestration.conflict.tuples import PLACE_TOLERANCE, ends, place, sides, week
+from comity.core.orchestration.conflict.units import CALENDAR, CURRENCIES, DOLLARS, UNITS
 
 SAME: Final = 1e-9  # of the larger number: what arithmetic with units leaves
 TOLERANCE_KELVIN: Final = 0.3  # a share of an absolute temperature means nothing
@@ -27,9 +31,6 @@ DEPTH_MAX: Final = 32
 ITEMS_MAX: Final = 1_000  # of a list that are compared
 
 
-_IDENTIFIER: Final = re.compile(
-    r"(?:^|_)(?:id|ids|code|sku|isbn|iban|phone|zip|postcode|version|serial|uuid|hash|account|reference|ref)$"
-)
 _YEARS: Final = re.compile(
     r"(?:^|_)(?:year|fy|founded|established|since|until|built|vintage|start|end|launch|deadline|due)(?:_|$)"
 )
@@ -38,7 +39,16 @@ _RANKED: Final = re.compile(r"(?:^|_)(?:rank|ranking|ranked|order|ordered|priori
 _FREE_TEXT: Final = re.compile(
     r"(?:^|_)(?:summary|finding|findings|comment|note|notes|description|rationale|reason|text|message|narrative|conclusion)(?:_|$)"
 )
-_SEVERAL: Final = re.compile(r"\s*,\s*(?:and\s+|&\s*)?|\s+(?:and|&)\s+", re.IGNORECASE)
+_SEVERAL: Final = re.compile(r"\s*[,;]\s*(?:and\s+|&\s*)?|\s+(?:and|&)\s+|\s*[/|+]\s*", re.IGNORECASE)
+_BRACKETS: Final = re.compile(r"^(?P<said>[^()]*\w[^()]*?)\s*\((?P<again>[^()]+)\)$")
+_CLOSED_SET: Final = re.compile(
+    r"(?:^|_)(?:allergens?|allergies|ingredients|attendees|participants|signatories|members|permissions|roles|recipients|approvers|"
+    r"required|mandatory|included|excluded|team|crew|panel|board|speakers|authors|owners|directors|guests|winners|medications)(?:_|$)"
+)
+_ONE_ANSWER: Final = re.compile(r"(?:^|_)(?:cause|reason|diagnosis|verdict|decision|outcome|culprit)(?:_|$)")
+_BILLED: Final = re.compile(r"(?:^|_)(?:invoice|total|price|balance|due|paid|refund|rent|deposit|fee|bill|fare)(?:_|$)")
+_STOCK: Final = re.compile(r"(?:^|_)(?:in_stock|available)$")
+_STATE: Final = re.compile(r"(?:^|_)(?:status|state|stage|phase|availability|available|in_stock|result|outcome|decision)$")
 _OPEN_SET: Final = re.compile(r"(?:^|_)(?:tags?|keywords?|topics?|themes?|labels?|examples?|categories|ideas)$")
 _TRUTH: Final = re.compile(r"^(?:is|has|have|can|should|does|was|needs?|allow|enable)(?:s|d)?_")
 _SERIES: Final = re.compile(
@@ -59,16 +69,20 @@ def claims(left: dict[str, Any], right: dict[str, Any], path: str = "", rules: R
 def _compare(left: Any, right: Any, path: str, rules: Rules, depth: int) -> Finding:
     if (zero := _none_of(left, right) or _none_of(right, left)) is not None:
         return zero
-    if is_missing(left) or is_missing(right):
-        both = is_missing(left) and is_missing(right)
+    if texts.say_none(left, right):
+        return Finding(Relation.AGREE, "none")
+    if _says_nothing(left, path) or _says_nothing(right, path):
+        both = _says_nothing(left, path) and _says_nothing(right, path)
         return Finding(Relation.AGREE if both else Relation.GAP, "missing")
     if type(left) is type(right) and left == right:
         return Finding(Relation.AGREE, "same value")
     if depth > DEPTH_MAX:
         return Finding(Relation.AGREE if left == right else Relation.UNKNOWN, "too deep")
     name = name_of(path)
-    if name in rules.exact or path in rules.exact or _IDENTIFIER.search(name):
-        return _identifiers(left, right)
+    if name in rules.exact or path in rules.exact or is_identifier(name):
+        return Finding(_verdict(same_identifier(left, right, name)), "identifier")
+    if (said := _in_brackets(left, right, path, rules, depth)) is not None:
+        return said
     for rule in RULES:
         found = rule(left, right, path, rules, depth)
         if found is not None:
@@ -76,56 +90,82 @@ def _compare(left: Any, right: Any, path: str, rules: Rules, depth: int) -> Find
     return Finding(Relation.UNKNOWN, "kinds that cannot be compared")
 
 
+def _says_nothing(value: Any, path: str) -> bool:
+    """Return whether a value says nothing; of a status "pending" and "unavailable" say something."""
+    is_state = isinstance(value, str) and texts.plain(value) in {"pending", "unavailable"} and _STATE.search(name_of(path))
+    return not is_state and is_missing(value)
+
+
 def _none_of(said: Any, other: Any) -> Finding | None:
-    """Return the finding for "nil" against a number, None for anything else."""
-    if not isinstance(said, str) or texts.plain(said) not in {"nil", "zero"} or isinstance(other, bool):
+    """Return the finding for "none" against a number or a list, None for anything else."""
+    if not isinstance(said, str) or texts.plain(said) not in {"nil", "zero", "none", "nothing"} or isinstance(other, bool):
         return None
+    if isinstance(other, list):
+        return Finding(_verdict(not other), "list")
     found = quantities(other)
     return Finding(_verdict(any(one.low <= 0 <= one.high for one in found)), "number") if found else None
 
 
-def _identifiers(left: Any, right: Any) -> Finding:
-    one, other = (
-        re.sub(r"[\s./()-]+", "", str(value)).casefold() if not isinstance(value, list | dict) else value
-        for value in (left, right)
-    )
-    return Finding(Relation.AGREE if one == other else Relation.CONFLICT, "identifier")
+def _in_brackets(left: Any, right: Any, path: str, rules: Rules, depth: int) -> Finding | None:
+    """Return the finding where one text says a thing twice, "critical (SEV-1)", and the other in one of the two ways."""
+    for one, other in ((left, right), (right, left)):
+        found = _BRACKETS.match(one) if isinstance(one, str) and len(one) <= LENGTH_MAX and one.endswith(")") else None
+        if found is None or (isinstance(other, str) and other.endswith(")")):
+            continue
+        for part in found.group("said", "again"):
+            judged = _compare(part, other, path, rules, depth + 1)
+            if judged.relation is Relation.AGREE and judged.rule != texts.SAYS_MORE:
+                return Finding(Relation.AGREE, "said twice")
+    return None
 
 
 def _booleans(left: Any, right: Any, path: str, rules: Rules, depth: int) -> Finding | None:
     del rules, depth
-    truths = [_truth(value, path) for value in (left, right)]
+    is_one = isinstance(left, bool) or isinstance(right, bool)
+    truths = [_truth(value, path, is_one) for value in (left, right)]
     if None in truths:
-        is_one = isinstance(left, bool) or isinstance(right, bool)
         return Finding(Relation.UNKNOWN, "yes or no against another kind") if is_one else None
-    return Finding(Relation.AGREE if truths[0] == truths[1] else Relation.CONFLICT, "yes or no")
+    return Finding(_verdict(truths[0] == truths[1]), "yes or no")
 
 
-def _truth(value: Any, path: str) -> bool | None:
-    """Return whether a value says yes: a word for it, the field's own word, 1 or 0 where the field is a question, `is_open`."""
+def _truth(value: Any, path: str, is_asked: bool) -> bool | None:
+    """Return whether a value says yes: a word for it, the field's own word or its opposite, 1 or 0 where it `is_asked`."""
     if isinstance(value, bool):
         return value
     name = name_of(path)
-    if _TRUTH.match(name) and value in (0, 1):
-        return bool(value)
+    if isinstance(value, int | float):
+        return (
+            value > 0 if _STOCK.search(name) else bool(value) if (is_asked or _TRUTH.match(name)) and value in (0, 1) else None
+        )
     if not isinstance(value, str):
         return None
     about, said = _TRUTH.sub("", name).replace("_", " "), texts.plain(value).replace("-", "")
     if about and said in {about, f"not {about}", f"non{about}", f"un{about}", f"in{about}"}:
         return said == about
-    return texts.truth(value)
+    if (known := texts.truth(value)) is not None:
+        return known
+    if is_asked and said in {"1", "0", "t", "f"}:
+        return said in {"1", "t"}
+    return texts.same_or_opposite(about, said)
 
 
 def _dates(left: Any, right: Any, path: str, rules: Rules, depth: int) -> Finding | None:
     del rules, depth
-    one, other = (intervals(_year(value, path)) for value in (left, right))
+    one, other = intervals_of_both(_year(left, path), _year(right, path))
     if one and other:
-        return Finding(Relation.AGREE if meet(one, other) else Relation.CONFLICT, "date")
+        return Finding(_verdict(meet(one, other)), "date")
     if _MONTHS.search(name_of(path)) and None not in (months := [month(value) for value in (left, right)]):
         return Finding(Relation.AGREE if months[0] == months[1] else Relation.CONFLICT, "month")
-    first, second = minutes(left), minutes(right)
+    if (days := week(left)) and (others := week(right)):
+        return Finding(_verdict(days == others), "days of the week")
+    spans = [ends(value) for value in (left, right)]
+    if spans[0] and spans[1]:
+        found = [_dates(spans[0][at], spans[1][at], path, Rules(), 0) for at in (0, 1)]
+        if found[0] and found[1]:
+            return Finding(_verdict(all(one and one.relation is Relation.AGREE for one in found)), "from one to another")
+    first, second = clock_beside(left, clock(right)), clock_beside(right, clock(left))
     if first and second:
-        return Finding(Relation.AGREE if first & second else Relation.CONFLICT, "time of day")
+        return Finding(_verdict(first.meets(second)), "time of day")
     return None
 
 
@@ -137,14 +177,14 @@ def _year(value: Any, path: str) -> Any:
 
 def _numbers(left: Any, right: Any, path: str, rules: Rules, depth: int) -> Finding | None:
     del depth
-    ones, others = (
-        quantities(_measured(value, beside, path), rules.dollar) for value, beside in ((left, right), (right, left))
-    )
+    ones, others = (quantities(_measured(value, beside, path)) for value, beside in ((left, right), (right, left)))
     if bool(ones) != bool(others):
         ones, others = ones or nothing(left), others or nothing(right)
     if not ones or not others:
         return None
-    findings = [_quantities(one, other, path, rules) for one in ones for other in others]
+    pairs = [(one, other) for one in ones for other in others]
+    alike = [(one, other) for one, other in pairs if one.dimension == other.dimension]  # 5 m beside 6 km is no million
+    findings = [_quantities(one, other, path, rules) for one, other in alike or pairs]
     return min(findings, key=lambda found: (Relation.AGREE, Relation.UNKNOWN, Relation.CONFLICT).index(found.relation))
 
 
@@ -153,6 +193,21 @@ def _measured(value: Any, beside: Any, path: str) -> Any:
     _, underscore, unit = name_of(path).rpartition("_")
     is_bare = isinstance(value, int | float) and not isinstance(value, bool)
     return f"{value} {unit}" if underscore and is_bare and isinstance(beside, str) and _is_unit(unit) else value
+
+
+def _tuples(left: Any, right: Any, path: str, rules: Rules, depth: int) -> Finding | None:
+    """Return the finding for two sizes, 10 x 20 cm, or two places on a map."""
+    del depth
+    one, other = sides(left), sides(right)
+    if one and other:
+        is_same = len(one) == len(other) and all(
+            _quantities(first, second, path, rules).relation is Relation.AGREE for first, second in zip(one, other, strict=True)
+        )
+        return Finding(_verdict(is_same), "size")
+    places = [place(value, name_of(path)) for value in (left, right)]
+    if places[0] is None or places[1] is None:
+        return None
+    return Finding(_verdict(all(abs(a - b) <= PLACE_TOLERANCE for a, b in zip(*places, strict=True))), "place")
 
 
 def _is_unit(word: str) -> bool:
@@ -175,14 +230,27 @@ def _quantities(one: Quantity, other: Quantity, path: str, rules: Rules) -> Find
         elif said.dimension == "temperature":
             return Finding(Relation.UNKNOWN, "a temperature without a unit")
         one, other = bare, said
-    elif one.dimension == "money" and one.unit != other.unit:
-        if one.unit not in rules.rates or other.unit not in rules.rates:
-            return Finding(Relation.UNKNOWN, "two currencies without a rate")
-        one, other = (_exchanged(side, rules.rates[side.unit]) for side in (one, other))
-        return Finding(_verdict(_are_near(one, other, path, rules, at_least=0.02)), "money at the rate given")
+    elif one.dimension == "money" and _currency(one, rules) != _currency(other, rules):
+        return _currencies(one, other, path, rules)
     elif one.unit and other.unit and not one.dimension and not texts.same_category(one.unit, other.unit)[0]:
         return Finding(Relation.CONFLICT, "counts of different things")
     return Finding(_verdict(_are_near(one, other, path, rules)), one.dimension or other.dimension or "number", note)
+
+
+def _currency(money: Quantity, rules: Rules) -> str:
+    return rules.dollar if money.unit == "$" else money.unit
+
+
+def _currencies(one: Quantity, other: Quantity, path: str, rules: Rules) -> Finding:
+    """Return the finding for amounts in two currencies: without a rate, equal figures are not the same money."""
+    units = [_currency(side, rules) for side in (one, other)]
+    if all(unit in rules.rates for unit in units):
+        first, second = (_exchanged(side, rules.rates[unit]) for side, unit in zip((one, other), units, strict=True))
+        return Finding(_verdict(_are_near(first, second, path, rules, at_least=0.02)), "money at the rate given")
+    is_a_dollar = "$" in (one.unit, other.unit) and all(unit in DOLLARS for unit in units)
+    if not is_a_dollar and one.is_point and other.is_point and abs(one.low - other.low) <= SAME * abs(one.low):
+        return Finding(Relation.CONFLICT, "one amount in two currencies")
+    return Finding(Relation.UNKNOWN, "two currencies without a rate")
 
 
 def _exchanged(money: Quantity, rate: float) -> Quantity:
@@ -193,8 +261,19 @@ def _verdict(is_same: bool) -> Relation:
     return Relation.AGREE if is_same else Relation.CONFLICT
 
 
+def _limits(one: Quantity, other: Quantity) -> tuple[Quantity, Quantity] | None:
+    """Return the limits of two bounds on one side, "at most 4" and "at most 8"; None for anything else."""
+    if one.high == other.high == math.inf:
+        return replace(one, high=one.low), replace(other, high=other.low)
+    if one.low == other.low == -math.inf:
+        return replace(one, low=one.high), replace(other, low=other.high)
+    return None
+
+
 def _are_near(one: Quantity, other: Quantity, path: str, rules: Rules, at_least: float = 0.0) -> bool:
     if not one.is_point or not other.is_point:
+        if (limits := _limits(one, other)) is not None:
+            return _are_near(*limits, path, rules, at_least)
         slack = TOLERANCE * max(abs(value) for value in (one.low, one.high, other.low, other.high) if math.isfinite(value))
         return one.low <= other.high + slack and other.low <= one.high + slack
     apart, larger = abs(one.low - other.low), max(abs(one.low), abs(other.low))
@@ -204,10 +283,13 @@ def _are_near(one: Quantity, other: Quantity, path: str, rules: Rules, at_least:
     if tolerance is not None:
         return apart <= tolerance * larger
     if one.dimension == "temperature":
-        return apart <= TOLERANCE_KELVIN
+        return apart <= (TOLERANCE_KELVIN if one.size == other.size else max(TOLERANCE_KELVIN, one.half, other.half))
     is_exact = one.is_whole and other.is_whole and not one.is_rough and not other.is_rough
     if is_exact and one.size == other.size and larger < COUNT_MAX * one.size:
         return False
+    is_billed = one.dimension == "money" == other.dimension and bool(_BILLED.search(name_of(path)))
+    if is_billed and one.size == other.size == 1 and not one.is_rough and not other.is_rough:
+        return apart <= max(one.half, other.half)
     if (one.low < 0) != (other.low < 0):
         return False
     share = max(at_least, TOLERANCE_ROUGH if one.is_rough or other.is_rough else TOLERANCE)
@@ -235,15 +317,16 @@ def _addresses(left: Any, right: Any, path: str, rules: Rules, depth: int) -> Fi
 
 
 def _words(left: Any, right: Any, path: str, rules: Rules, depth: int) -> Finding | None:
-    del depth
     if not isinstance(left, str) or not isinstance(right, str):
         return _figure_in_text(left, right, rules)
     one, other = (rules.aliases.get(texts.plain(value), value) for value in (left, right))
-    if texts.plain(one) == texts.plain(other):
+    if texts.plain(one) == texts.plain(other) or texts.alias(one, name_of(path)) == texts.alias(other, name_of(path)):
         return Finding(Relation.AGREE, "same words")
+    if (items := texts.items(one)) and (others := texts.items(other)) and not _FREE_TEXT.search(name_of(path)):
+        return _lists(items, others, path, rules, depth + 1)
     if texts.is_sentence(one) or texts.is_sentence(other) or _FREE_TEXT.search(name_of(path)):
-        return _sentences(one, other, rules)
-    if quantities(one, rules.dollar) or quantities(other, rules.dollar):
+        return _sentences(one, other, name_of(path), rules)
+    if quantities(one) or quantities(other):
         return Finding(Relation.UNKNOWN, "a number against a word")
     is_same, rule = texts.same_category(one, other, name_of(path))
     return Finding(_verdict(is_same), rule)
@@ -258,23 +341,25 @@ def _figure_in_text(left: Any, right: Any, rules: Rules) -> Finding | None:
     return _numbers(number, found[0], "", rules, 0) if len(found) == 1 else None
 
 
-def _sentences(left: str, right: str, rules: Rules) -> Finding:
+def _sentences(left: str, right: str, name: str, rules: Rules) -> Finding:
     if why := texts.turned_round(left, right):
         return Finding(Relation.CONFLICT, "text", why)
     if why := texts.attributed(left, right):
         return Finding(Relation.CONFLICT, "text", why)
-    likeness = texts.similarity(left, right)
-    if likeness >= texts.SAME_SENTENCE:
+    if why := texts.swapped(left, right):
+        return Finding(Relation.CONFLICT, "text", why)
+    if texts.are_alike(left, right):
         one, other = texts.figures(left), texts.figures(right)
         if one and len(one) == len(other):
             for first, second in zip(one, other, strict=True):
                 found = _dates(first, second, "year", rules, 0) or _numbers(first, second, "", rules, 0)
                 if found is not None and found.relation is Relation.CONFLICT:
                     return Finding(Relation.CONFLICT, "text", f"figures: {first} / {second}")
-        if why := texts.exchanged(left, right):
+        if why := texts.exchanged(left, right) or texts.other_phrase(left, right):
             return Finding(Relation.CONFLICT, "text", why)
         return Finding(Relation.AGREE, "text")
-    return Finding(Relation.UNKNOWN, "text about something else")
+    is_one_answer = bool(_ONE_ANSWER.search(name)) and texts.share_a_word(left, right)
+    return Finding(Relation.CONFLICT if is_one_answer else Relation.UNKNOWN, "text about something else")
 
 
 def _lists(left: Any, right: Any, path: str, rules: Rules, depth: int) -> Finding | None:
@@ -296,8 +381,12 @@ def _lists(left: Any, right: Any, path: str, rules: Rules, depth: int) -> Findin
     in_other = sum(any(agree(first, second) for second in other) for first in one)
     in_one = sum(any(agree(second, first) for first in one) for second in other)  # not always as many: `[1, 1]` beside `[1, 2]`
     shared = min(in_other, in_one)
-    if shared and (in_other == len(one) or in_one == len(other)):
+    is_either = in_other == len(one) or in_one == len(other)
+    is_both = in_other == len(one) and in_one == len(other)
+    if shared and (is_both if _CLOSED_SET.search(name) else is_either):
         return Finding(Relation.AGREE, "list", "" if len(one) == len(other) else "one list has more")
+    if _CLOSED_SET.search(name):
+        return Finding(Relation.CONFLICT, "list", "one list has more")
     likeness = shared / (len(one) + len(other) - shared)
     if len(one) == len(other) <= SHORT_LIST and not _OPEN_SET.search(name):
         return Finding(Relation.CONFLICT, "list")  # an item in the place of another
@@ -347,4 +436,4 @@ def _objects(left: Any, right: Any, path: str, rules: Rules, depth: int) -> Find
 
 
 Rule = Callable[[Any, Any, str, Rules, int], Finding | None]
-RULES: Final[tuple[Rule, ...]] = (_booleans, _dates, _numbers, _objects, _lists, _addresses, _words)
+RULES: Final[tuple[Rule, ...]] = (_booleans, _dates, _tuples, _numbers, _objects, _lists, _addresses, _words)

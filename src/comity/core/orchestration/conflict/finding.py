@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any
 
 from comity.core.orchestration.conflict import texts
@@ -48,6 +49,7 @@ class Rules:
     exact: frozenset[str] = frozenset()
 
 
+@lru_cache(maxsize=1_024)
 def name_of(path: str) -> str:
     """Return the last name of a path in small letters with underscores."""
     last = path.rpartition(".")[2].split("[")[0]

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from comity.core.orchestration.conflict.units import CURRENCIES, DAY, MONTH, SCALES, SIGNS, UNITS, YEAR, to_kelvin
+from comity.core.orchestration.conflict.units import CENTS, CURRENCIES, DAY, MONTH, SCALES, SIGNS, UNITS, YEAR, to_kelvin
 
 INFINITE: Final = float("inf")
 LENGTH_MAX: Final = 120  # characters of a text that can be a quantity
@@ -39,17 +39,18 @@ class Quantity:
 
 
 _NUMBER: Final = (
-    r"[+\-−]?\s*(?:\d{1,3}(?:[,'’  ]\d{3})+(?:\.\d+)?|"
+    r"[+\-−]?\s*(?:\d{1,2}(?:,\d\d)+,\d{3}(?:\.\d+)?(?!\d)|\d{1,3}(?:['’ ]\d{3})+,\d+|\d{1,3}(?:[,'’ ]\d{3})+(?:\.\d+)?|"
     r"\d{1,3}(?:\.\d{3})+,\d+|\d{1,3}(?:\.\d{3}){2,}|\d+(?:[.,]\d+)?(?:[eE][+-]?\d+)?|\.\d+)"
 )
 _POINT: Final = re.compile(
-    rf"^(?P<sign>[-−+])?\s*(?P<money>us\$|c\$|a\$|hk\$|r\$|[$€£¥₹₩₽₺]|[a-z]{{3}}(?=\s*[-−\d]))?\s*"
+    rf"^(?P<sign>[-−+])?\s*(?P<money>us\$|ca?\$|au?\$|hk\$|nz\$|s\$|r\$|[$€£¥₹₩₽₺]|rs\.?(?=\s*\d)|kr\.?(?=\s*\d)|[a-z]{{3}}(?=\s*[-−\d]))?\s*"
     rf"(?P<number>{_NUMBER})\s*(?P<rest>.*)$",
     re.IGNORECASE,
 )
 _ROUGH: Final = re.compile(
     r"^(?:~|≈|c\.|ca\.?|circa|about|around|approx(?:imately|\.)?|roughly|nearly|almost|some|an estimated|"
-    r"estimated at|close to)(?![a-z])\s*",
+    r"estimated at|close to|just (?:over|under|above|below)|a (?:little|bit) (?:over|under|more than|less than)|"
+    r"in the region of|more or less|or so)(?![a-z])\s*",
     re.IGNORECASE,
 )
 _LEAST: Final = (
@@ -104,14 +105,46 @@ _TIMES: Final = re.compile(  # "twice a week"
     r"^(?P<count>once|twice|thrice|\w+\s+times)\s+(?:an?|per|each|every)\s+(?P<period>[a-z]+)$", re.IGNORECASE
 )
 _EVERY: Final = re.compile(
-    rf"^every\s+(?P<count>[1-9]\d?|{'|'.join(_ONES)})\s+(?P<period>days|weeks|months|years|hours)$", re.IGNORECASE
+    rf"^(?:every|once (?:every|in)) (?P<count>[1-9]\d?|{'|'.join((*_ONES, 'ten', 'twelve', 'other', 'second'))}) "
+    r"(?P<period>day|week|month|year|hour|minute)s?$",
+    re.IGNORECASE,
 )
 _ADVERBS: Final = {
-    "daily": "1 per day", "every day": "1 per day", "weekly": "1 per week", "every week": "1 per week",
-    "fortnightly": "0.5 per week", "biweekly": "0.5 per week", "monthly": "1 per month", "every month": "1 per month",
-    "yearly": "1 per year",
-    "annual": "1 per year", "annually": "1 per year", "every year": "1 per year", "quarterly": "1 per quarter",
+    adverb: rate
+    for rate, adverbs in (
+        ("1 per hour", "hourly|every hour"), ("1 per day", "daily|every day|each day|once daily"),
+        ("1 per week", "weekly|every week|once weekly"), ("0.5 per week", "fortnightly|biweekly|bi-weekly|every fortnight"),
+        ("1 per month", "monthly|every month|each month"), ("1 per quarter", "quarterly|every quarter"),
+        ("2 per year", "semi-annually|semiannually|semi-annual|semiannual|half-yearly|biannually|twice yearly|biannual"),
+        ("1 per year", "yearly|annual|annually|every year|each year"), ("0.5 per year", "biennially|biennial"),
+        ("2 per day", "twice daily|bid|b.i.d."), ("3 per day", "three times daily|tid|t.i.d."), ("4 per day", "qid|q.i.d."),
+    )
+    for adverb in adverbs.split("|")
 }  # fmt: skip
+_DOSE: Final = re.compile(  # 500 mg twice a day
+    r"^(?P<value>.*\d.*?),? (?P<often>(?:once|twice|thrice|\w+ times|every|each|hourly|daily|weekly|"
+    r"bid|tid|qid|[bt]\.i\.d\.).*)$",
+    re.IGNORECASE,
+)
+_VULGAR: Final = {"½": "1/2", "¼": "1/4", "¾": "3/4", "⅓": "1/3", "⅔": "2/3", "⅛": "1/8", "⅕": "1/5"}
+_MIXED: Final = re.compile(r"^(?P<whole>\d+(?: |-))?(?P<part>\d{1,2})/(?P<parts>[1-9]\d?) ?(?P<unit>[a-z%].*)?$", re.IGNORECASE)
+_SYMBOL: Final = re.compile(r"^[a-z] ?= ?(?=[\d$€£~])", re.IGNORECASE)  # n = 250
+_BRACKETED: Final = re.compile(r"^\((?P<value>[\d.,' ]+)\) ?(?P<unit>\D{1,20})$|^(?P<money>\D{1,3})\((?P<amount>[\d.,' ]+)\)$")
+_AND_CENTS: Final = re.compile(
+    r"^(?P<whole>\d+) ?(?P<unit>pounds|euros?|dollars|francs|£|€) ?(?:and )?(?P<cents>\d\d)(?: ?(?:pence|cents|p|c))?$",
+    re.IGNORECASE,
+)
+_PLACES: Final = {
+    word: at
+    for at, words in enumerate(
+        ("first 1st", "second 2nd", "third 3rd", "fourth 4th", "fifth 5th", "sixth 6th", "seventh 7th", "eighth 8th",
+         "ninth 9th", "tenth 10th"), 1
+    )
+    for word in words.split()
+}  # fmt: skip
+_PLACE: Final = re.compile(rf"^(?:the )?(?P<which>{'|'.join(_PLACES)}) (?:place|position|rank)$", re.IGNORECASE)
+_ELAPSED: Final = re.compile(r"^(?:(?P<hours>\d{1,3}):)?(?P<minutes>\d{1,2}):(?P<seconds>\d\d)$")
+_COUNTS: Final = _WORDS | {"second": 2}
 _FEET: Final = re.compile(r"""^(?P<feet>\d)['′]\s?(?P<inches>\d{1,2})(?:["″]|'')?$""")
 _AND_A_HALF: Final = re.compile(  # "two and a half years", "a year and a half"
     rf"^(?P<count>an?|{'|'.join(_ONES)}|\d+)\s+(?:and\s+a\s+half\s+(?P<unit>[a-z]+)|(?P<unit_before>[a-z]+)\s+and\s+a\s+half)$",
@@ -149,7 +182,8 @@ _FRACTIONS: Final = {
     **{f"{word} {part}s": count / whole for part, whole in _PARTS.items() for count, word in enumerate(_ONES, 1)},
 }  # fmt: skip
 _FRACTION_OF: Final = re.compile(
-    rf"^(?P<part>{'|'.join(sorted(_FRACTIONS, key=len, reverse=True))}) (?:of )?an? (?P<unit>[a-z]+)$", re.IGNORECASE
+    rf"^(?P<part>{'|'.join(sorted(_FRACTIONS, key=len, reverse=True))}) (?:of )?an? (?P<unit>[a-z]+(?: [a-z]+)?)$",
+    re.IGNORECASE,
 )
 _PART_IN_WORDS: Final = re.compile(rf"^(?P<part>{_ALONE}) (?:in|out of) (?P<whole>{_ALONE})$", re.IGNORECASE)
 _CHANGES: Final = tuple(  # of a share: "down 12 %", "12 % decline"
@@ -171,18 +205,18 @@ def nothing(value: Any) -> tuple[Quantity, ...]:
     return (Quantity(0.0, 0.0, is_whole=True),) if isinstance(value, str) and _NOTHING.match(value.strip()) else ()
 
 
-def quantities(value: Any, dollar: str = "USD") -> tuple[Quantity, ...]:
-    """Return every reading of a value as a quantity; none if it is no quantity. `dollar` is what `$` means."""
+def quantities(value: Any) -> tuple[Quantity, ...]:
+    """Return every reading of a value as a quantity; none if it is no quantity."""
     if isinstance(value, bool):
         return ()
     if isinstance(value, int | float):
         return (_plain(value),) if math.isfinite(value) else ()
     if isinstance(value, str):
-        return _of_text(value.strip(), dollar) if 0 < len(value) <= LENGTH_MAX else ()
+        return _of_text(re.sub(r"\s+", " ", value.strip())) if 0 < len(value) <= LENGTH_MAX else ()
     if isinstance(value, dict):
-        return _of_object(value, dollar)
+        return _of_object(value)
     if isinstance(value, list | tuple) and len(value) == 2:
-        ends = [quantities(one, dollar) for one in value]
+        ends = [quantities(one) for one in value]
         if all(len(one) == 1 and one[0].is_point for one in ends) and ends[0][0].low < ends[1][0].low:
             return (_spanned(ends[0][0], ends[1][0]),)
     return ()
@@ -199,62 +233,73 @@ def _spanned(low: Quantity, high: Quantity) -> Quantity:
     return replace(high if high.dimension or high.unit else low, low=low.low, high=high.high, is_whole=False)
 
 
-def _of_object(value: dict[str, Any], dollar: str) -> tuple[Quantity, ...]:
+def _of_object(value: dict[str, Any]) -> tuple[Quantity, ...]:
     for low, high in (("low", "high"), ("min", "max"), ("lower", "upper"), ("from", "to"), ("minimum", "maximum")):
         if low in value and high in value:
-            ends = [quantities(value[low], dollar), quantities(value[high], dollar)]
+            ends = [quantities(value[low]), quantities(value[high])]
             if all(ends) and ends[0][0].low <= ends[1][0].high:
-                return tuple(_with_unit(_spanned(ends[0][0], ends[1][0]), value, dollar))
+                return tuple(_with_unit(_spanned(ends[0][0], ends[1][0]), value))
     for name in ("amount", "value", "number"):
         unit = value.get("currency", value.get("unit"))
         if name in value and len(value) <= 3 and (isinstance(unit, str) or len(value) == 1):
-            return tuple(read for one in quantities(value[name], dollar) for read in _with_unit(one, value, dollar))
+            return tuple(read for one in quantities(value[name]) for read in _with_unit(one, value))
     return ()
 
 
-def _with_unit(found: Quantity, value: dict[str, Any], dollar: str) -> list[Quantity]:
+def _with_unit(found: Quantity, value: dict[str, Any]) -> list[Quantity]:
     unit = str(value.get("currency", value.get("unit", ""))).strip()
-    return list(_measured(found, unit, dollar)) if unit else [found]
+    return list(_measured(found, unit)) if unit else [found]
 
 
-def _of_text(text: str, dollar: str) -> tuple[Quantity, ...]:
+def _of_text(text: str) -> tuple[Quantity, ...]:
     text = _reworded(text)
     rough = _ROUGH.match(text)
     if rough and rough.end() < len(text):
-        return tuple(replace(one, is_rough=True) for one in _of_text(text[rough.end() :].strip(), dollar))
+        return tuple(replace(one, is_rough=True) for one in _of_text(text[rough.end() :].strip()))
     if text.startswith("(") and text.endswith(")") and any(one.isdigit() for one in text):
-        return tuple(replace(one, low=-one.low, high=-one.high) for one in _of_text(text[1:-1], dollar) if one.is_point)
+        return tuple(replace(one, low=-one.low, high=-one.high) for one in _of_text(text[1:-1]) if one.is_point)
     if found := _PLUS_MINUS.match(text):
-        values, margins = _of_text(found["value"], dollar), _of_text(found["margin"], dollar)
+        values, margins = _of_text(found["value"]), _of_text(found["margin"])
         if values and margins:
             margin = margins[0].low * (1 if margins[0].dimension == values[0].dimension else values[0].size)
             return (replace(values[0], low=values[0].low - margin, high=values[0].high + margin),)
-    if (found := _RANGE.match(text)) and (read := _of_range(found["low"], found["high"], dollar)):
+    if (found := _RANGE.match(text)) and (read := _of_range(found["low"], found["high"])):
         return read
     for pattern, side in _BOUNDS:
         if found := pattern.match(text):
-            inner = _of_text(found["value"].strip(), dollar)
+            inner = _of_text(found["value"].strip())
             return tuple(replace(one, high=INFINITE) if side == "low" else replace(one, low=-INFINITE) for one in inner)
     for pattern, sign in _CHANGES:
         if found := pattern.match(text):
-            shares = [one for one in _of_text(found["value"].strip(), dollar) if one.dimension == "share"]
+            shares = [one for one in _of_text(found["value"].strip()) if one.dimension == "share"]
             return tuple(replace(one, low=-one.high, high=-one.low) if sign < 0 else one for one in shares)
     if signed := _MINUS.match(text):
-        return tuple(replace(one, low=-one.high, high=-one.low) for one in _of_text(text[signed.end() :], dollar))
+        return tuple(replace(one, low=-one.high, high=-one.low) for one in _of_text(text[signed.end() :]))
+    if elapsed := _ELAPSED.match(text):
+        first, minutes, last = (int(elapsed[name] or 0) for name in ("hours", "minutes", "seconds"))
+        sizes = [first * 3600 + minutes * 60 + last] if elapsed["hours"] else [minutes * 60 + last, (minutes * 60 + last) * 60]
+        return tuple(Quantity(size, size, half=0.5, dimension="time") for size in map(float, sizes))
+    if (dose := _DOSE.match(text)) and (often := [one for one in _of_text(dose["often"]) if one.period]):
+        rate = often[0]
+        return tuple(
+            replace(one, low=one.low * rate.low, high=one.high * rate.low, period=rate.period, is_whole=False)
+            for one in _of_text(dose["value"])
+            if not one.period
+        )
     if seconds := _iso_seconds(text):
         return (Quantity(seconds, seconds, half=0.5, dimension="time"),)
-    if _COMPOUND.match(text) and (read := _of_compound(text, dollar)):
+    if _COMPOUND.match(text) and (read := _of_compound(text)):
         return read
     point = _POINT.match(text)
     is_unit = point is not None and point["rest"].strip().lower() in UNITS  # km/h is no rate of kilometres
-    if not is_unit and (found := _RATE.match(text)) and (read := _of_text(found["value"].strip(), dollar)):
+    if not is_unit and (found := _RATE.match(text)) and (read := _of_text(found["value"].strip())):
         period = _PERIODS.get((found["period"] or found["word"]).lower().rstrip("."), 0.0)
         return tuple(replace(one, period=period) for one in read)
     if found := _FRACTION_OF.match(text):
-        part = _of_text(found["part"], dollar)
+        part = _of_text(found["part"])
         return tuple(
             replace(one, low=one.low * part[0].low, high=one.low * part[0].low, is_whole=False)
-            for one in _of_text(f"1 {found['unit']}", dollar)
+            for one in _of_text(f"1 {found['unit']}")
             if part
         )
     if found := _PART_IN_WORDS.match(text):
@@ -267,25 +312,40 @@ def _of_text(text: str, dollar: str) -> tuple[Quantity, ...]:
         return (Quantity(share, share, half=0.005, dimension="share", size=0.01),)
     if found := _WORDED.match(text):
         word = (found[1] or found[3]).lower()
-        return _of_text(f"{_WORDS[word]} {found[2] or ''}".strip(), dollar)
+        return _of_text(f"{_WORDS[word]} {found[2] or ''}".strip())
     if found := _POINT.match(text):
-        return _of_point(found, dollar)
+        return _of_point(found)
     return ()
 
 
 def _reworded(text: str) -> str:
-    """Return "twice a week", 5'10" and "two and a half years" with plain numbers, any other text as it is."""
+    """Return "twice a week", 5'10", 1 ½ inches and "two and a half years" with plain numbers, any other text as it is."""
+    text = _SYMBOL.sub("", re.sub(r"[½¼¾⅓⅔⅛⅕]", lambda found: f" {_VULGAR[found[0]]}", text).strip())
+    if text.lower() in _ADVERBS:
+        return _ADVERBS[text.lower()]
     if times := _TIMES.match(text):
         said = times["count"].split()[0].lower()
         return f"{_TIMES_WORDS.get(said, _WORDS.get(said) or said)} per {times['period']}"
     if every := _EVERY.match(text):
-        return f"{1 / (_WORDS.get(every['count'].lower()) or float(every['count']))} per {every['period'].removesuffix('s')}"
-    if text.lower() in _ADVERBS:
-        return _ADVERBS[text.lower()]
+        count = {"other": 2.0}.get(every["count"].lower()) or _COUNTS.get(every["count"].lower()) or float(every["count"])
+        return f"{1 / count} per {every['period']}"
     if feet := _FEET.match(text):
         return f"{feet['feet']} ft {feet['inches']} in"
     if halved := _AND_A_HALF.match(text):
         return f"{_WORDS.get(halved['count'].lower(), halved['count'])}.5 {halved['unit'] or halved['unit_before']}"
+    if (mixed := _MIXED.match(text)) and (mixed["whole"] or mixed["unit"]):
+        whole = int((mixed["whole"] or "0").rstrip(" -"))
+        return f"{whole + int(mixed['part']) / int(mixed['parts'])} {mixed['unit'] or ''}".strip()
+    if negative := _BRACKETED.match(text):
+        return f"-{negative['value'] or negative['amount']} {negative['unit'] or negative['money']}"
+    if cents := _AND_CENTS.match(text):
+        return f"{cents['whole']}.{cents['cents']} {cents['unit']}"
+    if place := _PLACE.match(text):
+        return str(_PLACES[place["which"].lower()])
+    if couple := re.match(r"a couple of (?=hundred|thousand|million|dozen)", text, re.IGNORECASE):
+        return f"about 2 {text[couple.end() :]}"
+    if text and not text.strip("★☆"):
+        return f"{text.count('★')} stars"
     return text
 
 
@@ -295,10 +355,10 @@ def _iso_seconds(text: str) -> float:
     return 0.0 if found is None else sum(float(count) * _ISO_SIZES[at] for at, count in enumerate(found.groups()) if count)
 
 
-def _of_compound(text: str, dollar: str) -> tuple[Quantity, ...]:
+def _of_compound(text: str) -> tuple[Quantity, ...]:
     """Return a quantity said in two units or more, such as "1 h 30 min" or "5 ft 11 in"."""
     said = re.sub(r"(?<=\d)(\s*)m(?=\W|\d|$)", r"\1min", text) if re.search(r"\d\s*(?:h|d)", text) else text  # 1h 30m
-    parts = [_of_text(one.strip(), dollar) for one in _COMPONENT.findall(said)]
+    parts = [_of_text(one.strip()) for one in _COMPONENT.findall(said)]
     if not all(parts) or any(one[0].dimension not in {"time", "length", "mass"} for one in parts):
         return ()
     last = parts[-1][0]
@@ -308,8 +368,8 @@ def _of_compound(text: str, dollar: str) -> tuple[Quantity, ...]:
     return (replace(last, low=total, high=total, is_whole=False),)
 
 
-def _of_range(low_text: str, high_text: str, dollar: str) -> tuple[Quantity, ...]:
-    lows, highs = _of_text(low_text.strip(), dollar), _of_text(high_text.strip(), dollar)
+def _of_range(low_text: str, high_text: str) -> tuple[Quantity, ...]:
+    lows, highs = _of_text(low_text.strip()), _of_text(high_text.strip())
     for high in highs:
         for low in lows:
             if not low.is_point or not high.is_point:
@@ -323,7 +383,7 @@ def _of_range(low_text: str, high_text: str, dollar: str) -> tuple[Quantity, ...
     return ()
 
 
-def _of_point(found: re.Match[str], dollar: str) -> tuple[Quantity, ...]:
+def _of_point(found: re.Match[str]) -> tuple[Quantity, ...]:
     sign, money, raw, rest = found["sign"] or "", found["money"] or "", found["number"], found["rest"].strip()
     if money and money.upper() not in CURRENCIES and money.lower() not in SIGNS:
         return ()
@@ -333,9 +393,11 @@ def _of_point(found: re.Match[str], dollar: str) -> tuple[Quantity, ...]:
         for scaled, left in _scaled(start, rest):
             if money:
                 if not left or left.lower() in {"per year", "p.a."}:
-                    readings += _measured(scaled, money, dollar)
+                    readings += _measured(scaled, money)
             else:
-                readings += _measured(scaled, left, dollar) if left else [scaled]
+                readings += _measured(scaled, left) if left else [scaled]
+        if rest == "K" and not money:
+            readings.append(_in_unit(start, "kelvin", *UNITS["kelvin"]))
     return tuple(readings)
 
 
@@ -380,26 +442,34 @@ def _scaled(start: Quantity, rest: str) -> list[tuple[Quantity, str]]:
     return readings
 
 
-def _measured(found: Quantity, unit: str, dollar: str) -> tuple[Quantity, ...]:
-    """Return a number in a unit or a currency; of an unknown unit the word is kept."""
+def _measured(found: Quantity, unit: str) -> tuple[Quantity, ...]:
+    """Return a number in a unit or a currency, in both where a word is either; of an unknown unit the word is kept."""
     spelt = re.sub(r"\s+", " ", unit.strip().lower()).rstrip(".") if unit != "°" else unit
     spelt = re.sub(r"^(?:of|in)\s+", "", spelt)
-    if spelt.upper() in CURRENCIES or spelt in SIGNS:
-        code = spelt.upper() if spelt.upper() in CURRENCIES else SIGNS[spelt]
-        return (replace(found, dimension="money", unit=dollar if code == "$" else code),)
-    known = UNITS.get(spelt) or UNITS.get(spelt.replace("²", "2"))
-    if known is None:
-        return (replace(found, unit=spelt),) if len(spelt.split()) <= 3 and not re.search(r"[\d,]", spelt) else ()
-    dimension, size = known
+    if bits := re.fullmatch(r"([KMGT])(b)(?:ps|/s)|([KMGT])(b|B)(?:/s|ps)?", unit.strip()):
+        rate = "/s" if unit.strip()[-1] == "s" else ""
+        spelt = f"{unit.strip()[0].lower()}{'bit' if 'b' in bits.groups() else 'b'}{rate}"
+    readings: list[Quantity] = []
+    if code := spelt.upper() if spelt.upper() in CURRENCIES else SIGNS.get(spelt):
+        readings.append(replace(found, dimension="money", unit=code))
+    cents = replace(found, low=found.low / 100, high=found.high / 100, half=found.half / 100, dimension="money")
+    readings += [replace(cents, unit=code) for code in CENTS.get(spelt, ())]
+    if known := UNITS.get(spelt) or UNITS.get(spelt.replace("²", "2")):
+        readings.append(_in_unit(found, spelt, *known))
+    if readings:
+        return tuple(readings)
+    return (replace(found, unit=spelt),) if len(spelt.split()) <= 3 and not re.search(r"[\d,]", spelt) else ()
+
+
+def _in_unit(found: Quantity, spelt: str, dimension: str, size: float) -> Quantity:
     if dimension == "temperature":
-        return (replace(found, low=to_kelvin(found.low, spelt), high=to_kelvin(found.high, spelt), dimension=dimension),)
-    return (
-        replace(
-            found,
-            low=found.low * size,
-            high=found.high * size,
-            half=found.half * size,
-            dimension=dimension,
-            size=size * found.size,
-        ),
+        low, high = to_kelvin(found.low, spelt), to_kelvin(found.high, spelt)
+        return replace(found, low=low, high=high, half=found.half * size, dimension=dimension, size=size)
+    return replace(
+        found,
+        low=found.low * size,
+        high=found.high * size,
+        half=found.half * size,
+        dimension=dimension,
+        size=size * found.size,
     )

@@ -12,6 +12,8 @@ _SHORT: Final = {
     "st": "street", "rd": "road", "ave": "avenue", "blvd": "boulevard", "sq": "square", "dept": "department",
     "mgmt": "management",
     "intl": "international", "govt": "government", "univ": "university", "mgr": "manager", "asst": "assistant",
+    "apt": "apartment", "fl": "floor", "bldg": "building", "ste": "suite", "ln": "lane",
+    "pl": "place", "ct": "court",
 }  # fmt: skip
 PASTS: Final = {
     "fell": "fall", "fallen": "fall", "rose": "rise", "risen": "rise", "grew": "grow", "grown": "grow", "shrank": "shrink",
@@ -36,7 +38,8 @@ _PHRASES: Final = {
     "in favour of": "support", "in favor of": "support", "opposed to": "oppose", "falls short of": "miss",
     "fell short of": "miss", "part time": "parttime", "full time": "fulltime", "on hold": "suspended",
     "at risk": "endangered", "up to date": "current", "out of date": "obsolete", "free of charge": "free",
-    "not detected": "negative", "no need": "unnecessary", "as new": "mint", "like new": "mint", "closed ticket": "complete",
+    "not detected": "negative", "no need to": "not", "no need": "unnecessary", "as new": "mint", "like new": "mint",
+    "closed ticket": "complete",
 }  # fmt: skip
 _PHRASE: Final = re.compile(rf"\b(?:{'|'.join(sorted(_PHRASES, key=len, reverse=True))})\b")
 _SWITCHED: Final = re.compile(r"\b(?:switch|turn)(?:ed|es|s|ing)?\s+(?P<what>(?:\w+\s+){0,3}?)(?P<way>on|off)\b")
@@ -64,7 +67,7 @@ paid settled
 cancel cancelled aborted scrapped
 approve approved accept accepted granted authorised authorized
 reject rejected decline declined denied refused
-delay delayed late overdue
+delay delayed late overdue postpone postponed defer deferred
 delivered arrived received
 shipped dispatched
 fail failed unsuccessful failure
@@ -96,6 +99,10 @@ cause trigger
 problem issue
 error fault defect bug
 agree consent
+eligible qualify
+lapse expire
+outage blackout
+fit suitable
 grey gray
 cheque check
 tyre tire

@@ -5,11 +5,16 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from typing import Final
+from typing import Any, Final
 
+from comity.core.orchestration.conflict.aliases import ALIASES, FIELD_ALIASES, NICKNAMES
 from comity.core.orchestration.conflict.synonyms import OPPOSITES, PASTS, are_exclusive, replaced, root
 
+SAYS_MORE: Final = "one says more than the other"
 SENTENCE_WORDS: Final = 5  # from here on a text is a sentence, not a category
+SAME_AS_PART: Final = 0.6  # of the words of the shorter sentence, if at least SHARED_WORDS are shared
+SHARED_WORDS: Final = 3
+BEGINNING: Final = 6  # letters by which two forms of a word are told to be one
 SAME_SENTENCE: Final = 0.5  # of their content words two sentences share if they are about the same
 
 MISSING: Final = frozenset(
@@ -19,146 +24,28 @@ MISSING: Final = frozenset(
      "data unavailable", "not reported", "not stated", "not provided", "not mentioned", "not found", "not determined",
      "undetermined", "not yet known", "not yet available", "not assigned", "unassigned", "no information", "no answer"}
 )  # fmt: skip
-_YES: Final = frozenset({"yes", "true", "y", "on", "correct", "affirmative", "enabled", "agreed", "ja", "oui", "si"})
-_NO: Final = frozenset({"no", "false", "n", "off", "incorrect", "negative", "disabled", "nein", "non"})
-_LEGAL: Final = frozenset(
-    {
-        "inc",
-        "ltd",
-        "limited",
-        "gmbh",
-        "corp",
-        "corporation",
-        "llc",
-        "plc",
-        "co",
-        "company",
-        "ag",
-        "sa",
-        "bv",
-        "nv",
-        "kg",
-        "the",
-        "se",
-        "oy",
-        "ab",
-        "spa",
-        "srl",
-        "pty",
-        "incorporated",
-    }
+_YES: Final = frozenset(
+    {"yes", "true", "y", "on", "correct", "affirmative", "enabled", "agreed", "ja", "oui", "si", "yep", "sure", "✓", "✔"}
 )
+_NO: Final = frozenset(
+    {"no", "false", "n", "off", "incorrect", "negative", "disabled", "nein", "non", "nope", "not yet", "✗", "✘"}
+)
+_LEGAL_WORDS: Final = (
+    "inc ltd limited gmbh corp corporation llc plc co company ag sa bv nv kg the se oy ab spa srl pty incorporated"
+)
+_LEGAL: Final = frozenset(_LEGAL_WORDS.split())
 _TITLES: Final = frozenset({"mr", "mrs", "ms", "dr", "prof", "professor", "sir", "miss"})
-_ALIASES: Final = {
-    "us": "united states", "usa": "united states", "u.s.": "united states", "u.s.a.": "united states",
-    "united states of america": "united states",
-    "america": "united states", "uk": "united kingdom", "u.k.": "united kingdom", "great britain": "united kingdom",
-    "uae": "united arab emirates",
-    "eu": "european union", "nyc": "new york city", "holland": "netherlands", "the netherlands": "netherlands",
-    "deutschland": "germany", "de": "germany", "fr": "france", "es": "spain", "nl": "netherlands", "ch": "switzerland",
-    "jp": "japan", "cn": "china", "br": "brazil", "gb": "united kingdom", "pl": "poland", "dk": "denmark", "fi": "finland",
-    "pt": "portugal", "gr": "greece", "ie": "ireland", "mx": "mexico", "kr": "south korea", "tr": "turkey",
-    "mon": "monday", "tue": "tuesday", "tues": "tuesday", "wed": "wednesday", "thu": "thursday", "thurs": "thursday",
-    "fri": "friday", "sat": "saturday", "sun": "sunday", "euro": "eur", "euros": "eur", "€": "eur", "pound sterling": "gbp",
-    "pounds": "gbp", "£": "gbp", "us dollar": "usd", "us dollars": "usd", "yen": "jpy",
-    "swiss franc": "chf", "swiss francs": "chf",
-    "munchen": "munich", "koln": "cologne", "wien": "vienna", "roma": "rome", "milano": "milan", "firenze": "florence",
-    "venezia": "venice", "napoli": "naples", "torino": "turin", "praha": "prague", "warszawa": "warsaw", "lisboa": "lisbon",
-    "kobenhavn": "copenhagen", "bruxelles": "brussels", "brussel": "brussels", "geneve": "geneva", "genf": "geneva",
-    "nurnberg": "nuremberg", "sevilla": "seville", "den haag": "the hague", "antwerpen": "antwerp", "athina": "athens",
-    "deu": "germany", "fra": "france", "gbr": "united kingdom", "esp": "spain", "ita": "italy", "nld": "netherlands",
-    "che": "switzerland", "aut": "austria", "bel": "belgium", "pol": "poland", "swe": "sweden", "nor": "norway",
-    "jpn": "japan", "chn": "china", "bra": "brazil", "ind": "india", "can": "canada", "aus": "australia", "mex": "mexico",
-}  # fmt: skip
-_LANGUAGES: Final = {
-    "en": "english", "de": "german", "fr": "french", "es": "spanish", "it": "italian", "pt": "portuguese", "nl": "dutch",
-    "pl": "polish", "sv": "swedish", "da": "danish", "no": "norwegian", "fi": "finnish", "cs": "czech", "ru": "russian",
-    "uk": "ukrainian", "tr": "turkish", "el": "greek", "ar": "arabic", "he": "hebrew", "hi": "hindi", "zh": "chinese",
-    "ja": "japanese", "ko": "korean", "deutsch": "german", "français": "french", "español": "spanish",
-}  # fmt: skip
-_STATES: Final = {
-    "al": "alabama", "ak": "alaska", "az": "arizona", "ar": "arkansas", "ca": "california", "co": "colorado",
-    "ct": "connecticut", "de": "delaware", "fl": "florida", "ga": "georgia", "hi": "hawaii", "id": "idaho",
-    "il": "illinois", "in": "indiana", "ia": "iowa", "ks": "kansas", "ky": "kentucky", "la": "louisiana", "me": "maine",
-    "md": "maryland", "ma": "massachusetts",
-    "mi": "michigan", "mn": "minnesota", "ms": "mississippi", "mo": "missouri", "mt": "montana", "ne": "nebraska",
-    "nv": "nevada", "nh": "new hampshire", "nj": "new jersey",
-    "nm": "new mexico", "ny": "new york", "nc": "north carolina",
-    "nd": "north dakota", "oh": "ohio", "ok": "oklahoma", "or": "oregon", "pa": "pennsylvania", "ri": "rhode island",
-    "sc": "south carolina", "sd": "south dakota", "tn": "tennessee", "tx": "texas", "ut": "utah", "vt": "vermont",
-    "va": "virginia", "wa": "washington", "wv": "west virginia", "wi": "wisconsin", "wy": "wyoming",
-}  # fmt: skip
 _GENDER: Final = re.compile(r"(?:^|_)(?:gender|sex)$")
-_STATE: Final = re.compile(r"(?:^|_)(?:state|province)$")
-_LANGUAGE: Final = re.compile(r"(?:^|_)(?:lang|language|languages|locale)$")
-_NEGATIONS: Final = frozenset(
-    {
-        "not",
-        "no",
-        "never",
-        "without",
-        "neither",
-        "nor",
-        "cannot",
-        "hardly",
-        "lacks",
-        "lack",
-        "fails",
-        "isn't",
-        "aren't",
-        "won't",
-        "don't",
-        "doesn't",
-        "didn't",
-        "can't",
-        "shouldn't",
-        "wasn't",
-        "weren't",
-        "couldn't",
-        "wouldn't",
-        "hasn't",
-        "haven't",
-    }
+_NEGATIONS_WORDS: Final = (
+    "not no never without neither nor cannot hardly lacks lack fails isn't aren't won't don't doesn't didn't can't "
+    "shouldn't wasn't weren't couldn't wouldn't hasn't haven't"
 )
-_DEGREES: Final = frozenset(
-    {
-        "very",
-        "extremely",
-        "not",
-        "non",
-        "slightly",
-        "partially",
-        "partly",
-        "semi",
-        "less",
-        "more",
-        "medium",
-        "low",
-        "high",
-        "un",
-        "mostly",
-        "never",
-        "no",
-        "pre",
-        "post",
-        "anti",
-        "ex",
-        "former",
-        "vice",
-        "deputy",
-        "north",
-        "south",
-        "east",
-        "west",
-        "new",
-        "old",
-        "upper",
-        "lower",
-        "mid",
-        "junior",
-        "senior",
-    }
+_NEGATIONS: Final = frozenset(_NEGATIONS_WORDS.split())
+_DEGREES_WORDS: Final = (
+    "very extremely not non slightly partially partly semi less more medium low high un mostly never no pre post anti "
+    "ex former vice deputy north south east west new old upper lower mid junior senior"
 )
+_DEGREES: Final = frozenset(_DEGREES_WORDS.split())
 _STOP: Final = frozenset(
     {"the", "a", "an", "of", "to", "in", "on", "for", "by", "with", "at", "from", "as", "is", "are", "was", "were", "be",
      "been", "being", "it", "its", "this", "that", "these", "those", "and", "or", "we", "you", "they", "i", "our", "your",
@@ -174,6 +61,8 @@ _FINITE: Final = frozenset(
 
 
 _BEFORE_OBJECT: Final = frozenset({"to", "from", "by", "with", "in", "at", "of", "on", "the", "a", "an", "for"})
+_JOINING: Final = frozenset({"and", "or", "the", "a", "an", "with"})
+_BEFORE_SUBJECT: Final = frozenset({"the", "our", "their", "your"})
 _CAUSE: Final = re.compile(
     r"\b(?:(?<=ed )by|(?<=en )by|led by|built by|due to|because of|owing to|"
     r"(?:came|comes|come|stems|stemmed|resulted|originated) from|"
@@ -187,15 +76,25 @@ _DEGREE_ROOTS: Final = _DEGREES | frozenset(map(root, _DEGREES))
 _DIGITS: Final = {
     word: str(at) for at, word in enumerate(("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"), 1)
 }
+_JOINED: Final = re.compile(r"\s*[,;]\s*(?:and\s+|&\s*)?|\s+(?:and|&)\s+", re.IGNORECASE)
+PHRASE_WORDS: Final = 3  # content words of a phrase in which two sentences differ
+ITEM_WORDS: Final = 3
+_NONE: Final = re.compile(
+    r"^(?:(?:none|nil|nothing)(?: (?:known|reported|recorded|found|identified|so far|at present|yet))?"
+    r"|no (?:known |reported |recorded |open |outstanding )?(?P<what>[a-z]+(?: [a-z]+)?))$"
+)
+_SPACES: Final = re.compile(r"[\s_]+")
 _SIGN: Final = re.compile(r"(?:(?<=\w)[+-]+)?$")
 _WORD: Final = re.compile(r"[^\W_]+(?:[.'’-][^\W_]+)*|\d+(?:[.,]\d+)*%?")
 
 
 def plain(text: str) -> str:
     """Return a text in small letters, without accents, odd spaces and signs at its ends."""
-    folded = unicodedata.normalize("NFKD", text.casefold())
-    bare = "".join(one for one in folded if not unicodedata.combining(one)).replace("’", "'")
-    return re.sub(r"[\s_]+", " ", bare).strip(" .,;:!?\"'")
+    bare = text.casefold()
+    if not bare.isascii():
+        folded = unicodedata.normalize("NFKD", bare)
+        bare = "".join(one for one in folded if not unicodedata.combining(one)).replace("’", "'")
+    return _SPACES.sub(" ", bare).strip(" .,;:!?\"'")
 
 
 def is_missing(text: str) -> bool:
@@ -203,10 +102,39 @@ def is_missing(text: str) -> bool:
     return plain(text) in MISSING or text.strip() in MISSING
 
 
+def say_none(left: Any, right: Any) -> bool:
+    """Return whether both values say that there are none: "none known" and "no known allergies", an empty list."""
+    said = [_NONE.match(plain(value)) if isinstance(value, str) else None for value in (left, right)]
+    is_none = [
+        found is not None or (isinstance(value, list) and not value) for found, value in zip(said, (left, right), strict=True)
+    ]
+    return all(is_none) and not all(found and found["what"] for found in said)  # "no parking" is not "no smoking"
+
+
 def truth(text: str) -> bool | None:
     """Return what a word for yes or no means; None for any other text."""
     word = plain(text)
     return True if word in _YES else False if word in _NO else None
+
+
+def same_or_opposite(one: str, other: str) -> bool | None:
+    """Return whether one or two words mean the same, "granted" and "approved", or the opposite; None if neither is known."""
+    first, second = (_stems(text) for text in (one, other))
+    is_denied = "not" in second
+    second = [word for word in second if word != "not"]
+    if len(first) != 1 or len(second) != 1:
+        return None
+    if first == second:
+        return not is_denied
+    is_opposite = second[0] in OPPOSITES.get(first[0], ()) or _is_denied(first[0], second[0])
+    return is_denied if is_opposite else None
+
+
+def items(text: str) -> list[str]:
+    """Return the items of a list in words, "red, blue and green"; none for any other text."""
+    found = [one.strip() for one in _JOINED.split(text.strip(" .")) if one.strip()]
+    is_list = len(found) > 1 and all(len(one.split()) <= ITEM_WORDS for one in found)
+    return found if is_list and not any(word in _FINITE or word in PASTS for word in _WORD.findall(plain(text))) else []
 
 
 def _stems(text: str) -> list[str]:
@@ -233,12 +161,20 @@ def host(text: str) -> str | None:
     return address(f"https://{text.strip()}") if re.fullmatch(r"[\w-]+(?:\.[\w-]+)+(?:/\S*)?", text.strip()) else None
 
 
+def alias(text: str, name: str) -> str:
+    """Return the word that stands for a text in the field `name`: Germany for `DE` in a country, medium for `M` in a size."""
+    said = plain(text)
+    for fields, aliases in FIELD_ALIASES:
+        if fields.search(name):
+            return aliases.get(said.replace("-", " "), said)
+    return ALIASES.get(said, said)
+
+
 def same_category(left: str, right: str, name: str = "") -> tuple[bool, str]:
     """Return whether two short texts of the field `name` say the same thing, and by which rule."""
     if _GENDER.search(name):
         return left.strip().casefold()[:1] == right.strip().casefold()[:1], "gender"
-    aliases = _LANGUAGES if _LANGUAGE.search(name) else _STATES if _STATE.search(name) else _ALIASES
-    one, other = (aliases.get(plain(text), plain(text)) for text in (left, right))
+    one, other = alias(left, name), alias(right, name)
     if one == other or re.sub(r"[ '.]", "", one) == re.sub(r"[ '.]", "", other):
         return True, "same words"
     if _UMLAUT.search(left + right) and _without_umlauts(one) == _without_umlauts(other):
@@ -247,7 +183,7 @@ def same_category(left: str, right: str, name: str = "") -> tuple[bool, str]:
         return False, "different signs"
     first, second = _stems(one), _stems(other)
     if _is_name(left) and _is_name(right) and _LEGAL_ROOTS.isdisjoint([*first, *second]):
-        first, second = _WORD.findall(one), _WORD.findall(other)  # Eva Lang is not Eva Lange
+        first, second = _of_name(one), _of_name(other)  # Eva Lang is not Eva Lange
     if first == second or "".join(first) == "".join(second):
         return True, "same words in another form"
     if ("," in left or "," in right) and Counter(first) == Counter(second) and len(first) == 2:
@@ -266,8 +202,14 @@ def same_category(left: str, right: str, name: str = "") -> tuple[bool, str]:
         and not (large - small) & _DEGREE_ROOTS
         and not any(word.isdigit() or word == "#" for word in large - small)
     ):
-        return True, "one says more than the other"
+        return True, SAYS_MORE
     return False, "different words"
+
+
+def _of_name(text: str) -> list[str]:
+    """Return the words of a person's name, a short first name in full: Bob is Robert."""
+    first, *rest = _WORD.findall(text)
+    return [NICKNAMES.get(first, first), *rest]
 
 
 def _is_name(text: str) -> bool:
@@ -304,7 +246,7 @@ def is_sentence(text: str) -> bool:
 def turned_round(left: str, right: str) -> str:
     """Return why two sentences contradict each other: a negation or an opposite; empty if they do not."""
     one, other = _content(left), _content(right)
-    shared, every = one & other, one | other
+    shared, every = _kept(left) & _kept(right), one | other
     opposed = {(word, against) for word in one - other for against in OPPOSITES.get(word, ()) if against in other - one}
     opposed |= {(word, against) for word in one - other for against in other - one if _is_denied(word, against)}
     told = {word for pair in opposed for word in pair}
@@ -336,10 +278,43 @@ def _negations(text: str) -> int:
     return sum(word in _NEGATIONS or word.endswith("n't") for word in _WORD.findall(replaced(plain(text))))
 
 
-def similarity(left: str, right: str) -> float:
-    """Return the share of content words that two sentences have in common."""
-    one, other = _content(left), _content(right)
-    return len(one & other) / len(one | other) if one | other else 1.0
+def are_alike(left: str, right: str) -> bool:
+    """Return whether two sentences are about the same: they share half of their words, or one has almost all of the other's."""
+    one, other = _kept(left), _kept(right)
+    shared, every = len(one & other), len(one | other)
+    if abs(_negations(left) - _negations(right)) % 2:  # "unsafe" is "not safe"
+        said, told = _content(left), _content(right)
+        turned = sum(_is_turned(word, against) for word in said - told for against in told - said)
+        shared, every = shared + turned, every - turned
+    if shared >= SAME_SENTENCE * every:
+        return True
+    return shared >= SHARED_WORDS and shared >= SAME_AS_PART * min(len(one), len(other))
+
+
+def share_a_word(left: str, right: str) -> bool:
+    """Return whether two sentences have a word in common that says what they are about."""
+    return bool(_kept(left) & _kept(right))
+
+
+def _kept(text: str) -> set[str]:
+    """Return the beginnings of the content words, "cancel" of "cancellation", and the numbers."""
+    return {word[:BEGINNING] for word in _content(text)} | set(re.findall(r"\d+(?:[.,]\d+)*", text))
+
+
+def _is_turned(word: str, against: str) -> bool:
+    return against in OPPOSITES.get(word, ()) or _is_denied(word, against)
+
+
+def swapped(left: str, right: str) -> str:
+    """Return the two words that changed places between sentences which else are the same: who paid whom; empty if none did."""
+    said, told = (re.findall(r"[^\W_]+", plain(text)) for text in (left, right))
+    places = [at for at, (one, other) in enumerate(zip(said, told, strict=False)) if one != other]
+    if len(said) != len(told) or len(places) != 2:
+        return ""
+    first, last = places
+    is_swap = said[first] == told[last] and said[last] == told[first]
+    between = set(said[first + 1 : last])
+    return f"{said[first]} / {said[last]}" if is_swap and not between <= _JOINING else ""
 
 
 def exchanged(left: str, right: str) -> str:
@@ -358,6 +333,10 @@ def exchanged(left: str, right: str) -> str:
     pair = f"{one} / {other}"
     if are_exclusive(one.casefold(), other.casefold()):
         return pair
+    if any(len(word) == 1 and word.isupper() for word in (one, other)):
+        return pair  # server A, server B
+    if at == 1 and said[0].casefold() in _BEFORE_SUBJECT and root(one.casefold()) != root(other.casefold()):
+        return pair
     if all(word[0].isupper() and word[1:].islower() for word in (one, other)):
         return pair if at or not one.endswith("s") else ""
     is_object = (
@@ -367,6 +346,34 @@ def exchanged(left: str, right: str) -> str:
         root(one.casefold()) != root(other.casefold()) and not one.endswith("ly") and not any(map(str.isdigit, one + other))
     )
     return pair if is_object and is_other else ""
+
+
+def other_phrase(left: str, right: str) -> str:
+    """Return the two phrases in which sentences differ that else are word for word the same: who did it, or to what; or none.
+
+    A subject stands before the verb, "Fog delayed the flight"; an object behind a preposition or an article at the end.
+    """
+    said, told = (re.findall(r"[^\W_]+", plain(text)) for text in (left, right))
+    same = [one == other for one, other in zip(said, told, strict=False)]
+    start = same.index(False) if False in same else len(same)
+    same = [one == other for one, other in zip(reversed(said[start:]), reversed(told[start:]), strict=False)]
+    end = same.index(False) if False in same else len(same)
+    one, other = (words[start : len(words) - end] for words in (said, told))
+    behind = said[len(said) - end :]
+    is_subject = start <= 1 and not set(said[:start]) - _BEFORE_SUBJECT and len(behind) > 1 and _is_verb(behind[0])
+    is_object = not behind and start > 1 and said[start - 1] in _BEFORE_OBJECT
+    phrases = [_content(" ".join(words)) for words in (one, other)]
+    if (
+        not (is_subject or is_object)
+        or not all(0 < len(phrase) <= PHRASE_WORDS for phrase in phrases)
+        or phrases[0] & phrases[1]
+    ):
+        return ""
+    return f"{' '.join(one)} / {' '.join(other)}"
+
+
+def _is_verb(word: str) -> bool:
+    return word in _FINITE or word in PASTS or word.endswith(("ed", "es")) or word in {"will", "must", "can", "may", "shall"}
 
 
 def _number_at_start(text: str) -> bool:

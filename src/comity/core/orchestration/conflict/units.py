@@ -24,35 +24,45 @@ _DIMENSIONS: Final[dict[str, dict[str, float]]] = {
     "time": {
         "ms msec millisecond": 0.001, "s sec second": 1, "min mins minute": 60, "h hr hrs hour": 3600, "d day": DAY,
         "wk week": 7 * DAY, "mo month": MONTH, "quarter": 3 * MONTH, "y yr yrs year": YEAR, "fortnight": 14 * DAY,
+        "working_day business_day workday": 1.4 * DAY, "working_week business_week": 7 * DAY, "decade": 10 * YEAR,
+        "century": 100 * YEAR, "centuries": 100 * YEAR,
     },
     "data": {
         "byte bytes": 1, "kb kilobyte": 1e3, "mb megabyte": 1e6, "gb gigabyte": 1e9, "tb terabyte": 1e12, "pb petabyte": 1e15,
-        "kib": 1024, "mib": 1024**2, "gib": 1024**3, "tib": 1024**4, "bit": 0.125,
+        "kib": 1024, "mib": 1024**2, "gib": 1024**3, "tib": 1024**4, "pib": 1024**5,
+        "bit": 0.125, "kbit kilobit": 125, "mbit megabit": 125e3, "gbit gigabit": 125e6, "tbit terabit": 125e9,
     },
     "area": {
         "m2 m² sqm": 1, "km2 km²": 1e6, "ha hectare": 1e4, "acre": 4046.8564, "sqft ft2 ft²": 0.09290304,
         "square_metre square_meter": 1, "square_foot square_feet": 0.09290304, "square_kilometre square_kilometer": 1e6,
         "sq_m": 1, "sq_ft": 0.09290304, "sq_km": 1e6, "square_mile": 2589988.11,
     },
-    "volume": {"ml millilitre milliliter cc": 0.001, "cl": 0.01, "l litre liter": 1, "gal gallon": 3.785411784, "m3 m³": 1000,
+    "volume": {"ml millilitre milliliter cc": 0.001, "cl": 0.01, "l litre liter": 1, "gal gallon us_gallon": 3.785411784,
+    "imperial_gallon uk_gallon": 4.54609, "pint": 0.568, "hl hectolitre": 100, "m3 m³": 1000,
     "cup": 0.24, "tbsp tablespoon": 0.015, "tsp teaspoon": 0.005, "fl_oz fluid_ounce": 0.0295735},
     "pressure": {"pa pascal": 1, "hpa mbar millibar": 100, "kpa kilopascal": 1e3, "mpa megapascal": 1e6, "bar": 1e5,
     "psi": 6894.757, "atm atmosphere": 101325, "mmhg": 133.322},
+    "effort": {"person_day person-day man_day man-day pd": 8, "person_hour person-hour man_hour man-hour": 1,
+    "person_month person-month man-month": 160},
+    "rotation": {"rpm revolutions_per_minute": 1},
     "torque": {"nm n·m newton_metre newton_meter": 1},
     "force": {"n newton": 1, "kn_force kilonewton": 1000},
     "voltage": {"v volt": 1, "mv millivolt": 0.001, "kv kilovolt": 1000},
     "current": {"amp ampere": 1, "ma milliamp milliampere": 0.001},
-    "data rate": {"bit/s bps": 1, "kbit/s kbps": 1e3, "mbit/s mbps": 1e6, "gbit/s gbps": 1e9},
+    "data rate": {"bit/s bps": 1, "kbit/s kbps": 1e3, "mbit/s mbps": 1e6, "gbit/s gbps": 1e9, "kb/s": 8e3,
+    "mb/s megabytes_per_second": 8e6, "gb/s": 8e9, "tbit/s tbps": 1e12, "megabits_per_second": 1e6, "gigabits_per_second": 1e9},
     "consumption": {"l/100km l/100_km litre_per_100_km litres_per_100_km liters_per_100_km": 1},
     "speed": {"m/s": 1, "km/h kmh kph": 1 / 3.6, "mph": 0.44704, "kn knot": 0.514444},
-    "energy": {"j joule": 1, "kj": 1e3, "wh": 3600, "kwh": 3.6e6, "mwh": 3.6e9, "gwh": 3.6e12, "kcal": 4184,
+    "energy": {"j joule": 1, "kj kilojoule": 1e3, "mj megajoule": 1e6, "gj gigajoule": 1e9, "wh": 3600, "kwh": 3.6e6,
+    "mwh": 3.6e9, "gwh": 3.6e12, "kcal": 4184,
     "cal calorie": 4.184},
-    "power": {"w watt": 1, "kw kilowatt": 1e3, "mw megawatt": 1e6, "gw gigawatt": 1e9, "hp horsepower": 745.7},
+    "power": {"milliwatt": 0.001, "w watt": 1, "kw kilowatt": 1e3, "mw megawatt": 1e6, "gw gigawatt": 1e9,
+    "hp horsepower": 745.7},
     "share": {"% percent pct percentage per_cent": 0.01, "bp bps basis_point": 0.0001, "‰ permille": 0.001,
-    "pp percentage_point": 0.01},
+    "pp percentage_point": 0.01, "star": 0.2},
     "frequency": {"hz hertz": 1, "khz": 1e3, "mhz": 1e6, "ghz": 1e9},
     "temperature": {"°k kelvin": 1, "°c c celsius degree_celsius degrees_celsius degrees_c deg_c": 1,
-    "°f f fahrenheit degree_fahrenheit degrees_fahrenheit degrees_f deg_f": 1},
+    "°f f fahrenheit degree_fahrenheit degrees_fahrenheit degrees_f deg_f": 5 / 9},
 }  # fmt: skip
 
 
@@ -77,59 +87,28 @@ SCALES: Final = {
     "b": 1e9, "bn": 1e9, "billion": 1e9, "billions": 1e9, "mrd": 1e9, "t": 1e12, "tn": 1e12, "trn": 1e12, "trillion": 1e12,
 }  # fmt: skip
 
-CURRENCIES: Final = frozenset(
-    [
-        "USD",
-        "EUR",
-        "GBP",
-        "JPY",
-        "CHF",
-        "CAD",
-        "AUD",
-        "NZD",
-        "CNY",
-        "INR",
-        "SEK",
-        "NOK",
-        "DKK",
-        "PLN",
-        "CZK",
-        "HUF",
-        "RON",
-        "BRL",
-        "MXN",
-        "ZAR",
-        "SGD",
-        "HKD",
-        "KRW",
-        "TRY",
-        "ILS",
-        "AED",
-        "SAR",
-        "THB",
-        "IDR",
-        "PHP",
-        "MYR",
-        "CLP",
-        "COP",
-        "ARS",
-        "EGP",
-        "NGN",
-        "KES",
-        "UAH",
-        "RUB",
-        "VND",
-        "TWD",
-    ]
+_CODES: Final = (
+    "USD EUR GBP JPY CHF CAD AUD NZD CNY INR SEK NOK DKK PLN CZK HUF RON BRL MXN ZAR SGD HKD "
+    "KRW TRY ILS AED SAR THB IDR PHP MYR CLP COP ARS EGP NGN KES UAH RUB VND TWD"
 )
+CURRENCIES: Final = frozenset(_CODES.split())
+DOLLARS: Final = frozenset({"USD", "CAD", "AUD", "NZD", "SGD", "HKD", "TWD"})
 SIGNS: Final = {
-    "€": "EUR", "£": "GBP", "¥": "JPY", "₹": "INR", "us$": "USD", "c$": "CAD", "a$": "AUD", "hk$": "HKD", "fr.": "CHF",
+    "€": "EUR", "£": "GBP", "¥": "JPY", "₹": "INR", "us$": "USD", "c$": "CAD", "ca$": "CAD", "a$": "AUD", "au$": "AUD",
+    "nz$": "NZD",
+    "s$": "SGD", "hk$": "HKD", "rs": "INR", "rs.": "INR", "rupee": "INR", "pound": "GBP", "pounds": "GBP", "quid": "GBP",
+    "canadian dollars": "CAD", "australian dollars": "AUD", "yuan": "CNY", "renminbi": "CNY", "rmb": "CNY", "kr.": "SEK",
+    "british pounds": "GBP", "swiss franc": "CHF", "franc": "CHF", "zloty": "PLN", "rand": "ZAR", "pesos": "MXN", "fr.": "CHF",
     "zł": "PLN",
     "euro": "EUR", "euros": "EUR", "dollar": "$", "dollars": "$", "us dollars": "USD", "us dollar": "USD",
     "pounds sterling": "GBP",
     "sterling": "GBP", "yen": "JPY", "rupees": "INR", "francs": "CHF", "swiss francs": "CHF", "₩": "KRW", "₽": "RUB",
     "₺": "TRY",
     "kr": "SEK", "r$": "BRL", "$": "$",
+}  # fmt: skip
+CENTS: Final = {  # hundredths, by the currencies that they can be of
+    **dict.fromkeys(("p", "pence", "penny"), ("GBP",)), **dict.fromkeys(("cent", "cents", "¢", "ct"), ("$", "EUR")),
+    "eurocents": ("EUR",),
 }  # fmt: skip
 
 

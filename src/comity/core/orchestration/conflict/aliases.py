@@ -1,0 +1,118 @@
+"""Other names of countries, towns, days, languages, states, sizes and states of work, by the field that they stand in."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+ALIASES: Final = {
+    "us": "united states", "usa": "united states", "u.s.": "united states", "u.s.a.": "united states",
+    "united states of america": "united states",
+    "america": "united states", "uk": "united kingdom", "u.k.": "united kingdom", "great britain": "united kingdom",
+    "uae": "united arab emirates",
+    "eu": "european union", "nyc": "new york city", "holland": "netherlands", "the netherlands": "netherlands",
+    "czech republic": "czechia", "russian federation": "russia", "republic of korea": "south korea", "turkiye": "turkey",
+    "burma": "myanmar", "ivory coast": "cote d'ivoire", "prc": "china", "ksa": "saudi arabia", "la": "los angeles",
+    "sf": "san francisco", "new york": "new york city", "bombay": "mumbai", "peking": "beijing", "kiev": "kyiv",
+    "saigon": "ho chi minh city", "around the clock": "24/7", "round the clock": "24/7", "24 hours a day": "24/7",
+    "deutschland": "germany", "de": "germany", "fr": "france", "es": "spain", "nl": "netherlands", "ch": "switzerland",
+    "jp": "japan", "cn": "china", "br": "brazil", "gb": "united kingdom", "pl": "poland", "dk": "denmark", "fi": "finland",
+    "pt": "portugal", "gr": "greece", "ie": "ireland", "mx": "mexico", "kr": "south korea", "tr": "turkey",
+    "mon": "monday", "tue": "tuesday", "tues": "tuesday", "wed": "wednesday", "thu": "thursday", "thurs": "thursday",
+    "fri": "friday", "sat": "saturday", "sun": "sunday", "euro": "eur", "euros": "eur", "€": "eur", "pound sterling": "gbp",
+    "pounds": "gbp", "£": "gbp", "us dollar": "usd", "us dollars": "usd", "yen": "jpy",
+    "swiss franc": "chf", "swiss francs": "chf",
+    "munchen": "munich", "koln": "cologne", "wien": "vienna", "roma": "rome", "milano": "milan", "firenze": "florence",
+    "venezia": "venice", "napoli": "naples", "torino": "turin", "praha": "prague", "warszawa": "warsaw", "lisboa": "lisbon",
+    "kobenhavn": "copenhagen", "bruxelles": "brussels", "brussel": "brussels", "geneve": "geneva", "genf": "geneva",
+    "nurnberg": "nuremberg", "sevilla": "seville", "den haag": "the hague", "antwerpen": "antwerp", "athina": "athens",
+    "deu": "germany", "fra": "france", "gbr": "united kingdom", "esp": "spain", "ita": "italy", "nld": "netherlands",
+    "che": "switzerland", "aut": "austria", "bel": "belgium", "pol": "poland", "swe": "sweden", "nor": "norway",
+    "jpn": "japan", "chn": "china", "bra": "brazil", "ind": "india", "can": "canada", "aus": "australia", "mex": "mexico",
+}  # fmt: skip
+_LANGUAGES: Final = {
+    "en": "english", "de": "german", "fr": "french", "es": "spanish", "it": "italian", "pt": "portuguese", "nl": "dutch",
+    "pl": "polish", "sv": "swedish", "da": "danish", "no": "norwegian", "fi": "finnish", "cs": "czech", "ru": "russian",
+    "uk": "ukrainian", "tr": "turkish", "el": "greek", "ar": "arabic", "he": "hebrew", "hi": "hindi", "zh": "chinese",
+    "ja": "japanese", "ko": "korean", "deutsch": "german", "français": "french", "español": "spanish",
+}  # fmt: skip
+_STATES: Final = {
+    "al": "alabama", "ak": "alaska", "az": "arizona", "ar": "arkansas", "ca": "california", "co": "colorado",
+    "ct": "connecticut", "de": "delaware", "fl": "florida", "ga": "georgia", "hi": "hawaii", "id": "idaho",
+    "il": "illinois", "in": "indiana", "ia": "iowa", "ks": "kansas", "ky": "kentucky", "la": "louisiana", "me": "maine",
+    "md": "maryland", "ma": "massachusetts",
+    "mi": "michigan", "mn": "minnesota", "ms": "mississippi", "mo": "missouri", "mt": "montana", "ne": "nebraska",
+    "nv": "nevada", "nh": "new hampshire", "nj": "new jersey",
+    "nm": "new mexico", "ny": "new york", "nc": "north carolina",
+    "nd": "north dakota", "oh": "ohio", "ok": "oklahoma", "or": "oregon", "pa": "pennsylvania", "ri": "rhode island",
+    "sc": "south carolina", "sd": "south dakota", "tn": "tennessee", "tx": "texas", "ut": "utah", "vt": "vermont",
+    "va": "virginia", "wa": "washington", "wv": "west virginia", "wi": "wisconsin", "wy": "wyoming",
+}  # fmt: skip
+_STATUSES: Final = {
+    name: first
+    for first, names in (
+        ("complete", "closed|resolved|done|completed|finished|solved"), ("open",
+        "unresolved|outstanding|not closed|not resolved|unsolved"),
+        ("in progress", "wip|work in progress|ongoing|started|active|underway|under way|running|in process|processing"),
+        ("on hold", "paused|suspended|held|parked"), ("pending", "awaiting|waiting|queued|not started|to do|todo|scheduled"),
+        ("cancelled", "canceled|aborted|called off|void|voided"), ("live", "in production|deployed|released"),
+        ("blocked", "stuck|impeded"), ("failed", "failure|error|unsuccessful"), ("passed",
+        "pass|success|successful|succeeded|ok"),
+        ("won't fix", "wontfix"), ("unpaid", "due|payable|not paid"), ("overdue", "past due|late|delayed"),
+        ("in transit", "on the way|shipped|dispatched|en route|out for delivery"),
+    )
+    for name in names.split("|")
+}  # fmt: skip
+_PAYMENTS: Final = {
+    "outstanding": "unpaid", "due": "unpaid", "open": "unpaid", "not paid": "unpaid", "payable": "unpaid", "settled": "paid",
+    "cleared": "paid", "paid in full": "paid", "past due": "overdue", "late": "overdue", "in arrears": "overdue",
+}  # fmt: skip
+_GRADES: Final = {
+    "p1": "critical", "sev1": "critical", "sev 1": "critical", "highest": "critical", "blocker": "critical",
+    "moderate": "medium",
+    "mid": "medium", "normal": "medium", "average": "medium", "p2": "high", "sev2": "high", "sev 2": "high", "elevated": "high",
+    "p3": "medium", "sev3": "medium", "sev 3": "medium", "p4": "low", "sev4": "low", "sev 4": "low", "minor": "low",
+    "minimal": "low",
+}  # fmt: skip
+_SIZES: Final = {
+    "xs": "extra small", "s": "small", "m": "medium", "l": "large", "xl": "extra large", "xxl": "extra extra large",
+    "big": "large",
+}  # fmt: skip
+_TRENDS: Final = {
+    name: first
+    for first, names in (
+        ("up", "upward|upwards|rising|increasing|growing|positive|rise|increase|growth|higher|improving"),
+        ("down", "downward|downwards|falling|decreasing|declining|negative|decline|decrease|drop|shrinking|lower|worsening"),
+        ("flat", "stable|steady|unchanged|sideways|constant|no change"),
+    )
+    for name in names.split("|")
+}  # fmt: skip
+_FEELINGS: Final = {
+    "favourable": "positive", "favorable": "positive", "good": "positive", "unfavourable": "negative",
+    "unfavorable": "negative",
+    "bad": "negative", "adverse": "negative", "mixed": "neutral",
+}  # fmt: skip
+FIELD_ALIASES: Final = tuple(
+    (re.compile(rf"(?:^|_)(?:{names})$"), aliases)
+    for names, aliases in (
+        ("lang|language|languages|locale", _LANGUAGES),
+        ("payment_status|payment|invoice_status|billing_status", _PAYMENTS),
+        ("status|task_state|order_state|ticket_state|progress|condition", _STATUSES),
+        ("state|province", _STATES),
+        (
+            "priority|severity|risk|risk_level|level|urgency|impact|likelihood|probability|rating|grade|demand|confidence",
+            _GRADES,
+        ),
+        ("sizes?", _SIZES),
+        ("trend|direction|outlook|movement", _TRENDS),
+        ("sentiment|tone|mood|feedback", _FEELINGS),
+    )
+)  # the first that fits a field's name
+NICKNAMES: Final = {
+    "bob": "robert", "rob": "robert", "bill": "william", "will": "william", "mike": "michael", "liz": "elizabeth",
+    "beth": "elizabeth", "kate": "katherine", "kathy": "katherine", "tom": "thomas", "jim": "james", "dave": "david",
+    "steve": "steven", "stephen": "steven", "chris": "christopher", "alex": "alexander", "sam": "samuel", "dan": "daniel",
+    "tony": "anthony", "ed": "edward", "joe": "joseph", "nick": "nicholas", "matt": "matthew", "andy": "andrew",
+    "greg": "gregory", "ben": "benjamin", "sue": "susan", "jen": "jennifer", "jenny": "jennifer", "maggie": "margaret",
+    "peggy": "margaret", "dick": "richard", "rick": "richard", "jack": "john", "becky": "rebecca", "ron": "ronald",
+}  # fmt: skip
