@@ -16,6 +16,7 @@ import os
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import CodeType, ModuleType
@@ -81,21 +82,37 @@ class Reach:
                     self._tests.setdefault(block.partition(":")[0], {})[test] = seconds
 
     def tests_of(self, file: str, block: str | None, cpu_s: float) -> list[str]:
-        """Return tests that reach a block, or the file where `block` is None: near and quick ones first, up to `cpu_s`."""
+        """Return tests that reach a block, or the file where `block` is None, up to `cpu_s`.
+
+        Near ones come first, the quickest before the others; then those of every other file in turn, as the test that notices
+        a defect may be the slowest of a file far away.
+        """
         near = "tests/" + str(Path(file).parent)
-        found = self._tests.get(block or file, {})
-        chosen, spent = [], 0.0
-        for _, seconds, test in sorted((not test.startswith(near), seconds, test) for test, seconds in found.items()):
+        ranks: Counter[str] = Counter()
+        order: list[tuple[bool, int, float, str]] = []
+        for seconds, test in sorted((seconds, test) for test, seconds in self._tests.get(block or file, {}).items()):
+            is_far = not test.startswith(near)
+            at = test.partition("::")[0]
+            ranks[at] += is_far
+            order.append((is_far, ranks[at], seconds, test))
+        chosen: list[str] = []
+        spent = 0.0
+        for is_far, _, seconds, test in sorted(order):
             spent += seconds
-            if spent > cpu_s and chosen:
-                break
+            if spent > (cpu_s if is_far else cpu_s / 2) and chosen:
+                if is_far:
+                    break
+                spent -= seconds
+                continue
             chosen.append(test)
         return chosen
 
 
 def reach(files: Sequence[str], folders: Sequence[str]) -> Reach:
-    """Return the map, after running the test files that it does not know as they are."""
-    told = json.loads(MAP.read_text()) if MAP.exists() else {"tests": {}, "on_import": []}
+    """Return the map, after running the test files that it does not know as they are: all of them for another list of files."""
+    told = json.loads(MAP.read_text()) if MAP.exists() else {}
+    if told.get("files") != list(files):
+        told = {"files": list(files), "tests": {}, "on_import": []}
     found = [test for folder in folders for test in sorted((ROOT / folder).rglob("test_*.py"))]
     found = [test for test in found if not test.name.endswith(_SLOW)]
     digests = {str(test.relative_to(ROOT)): hashlib.sha256(test.read_bytes()).hexdigest() for test in found}

@@ -18,9 +18,9 @@ from served import serving
 
 from comity import Node
 from comity.core.access import Role
-from comity.errors import CallerError
+from comity.errors import CallerError, RefusedError, UnavailableError
 from comity.server.app import Door
-from comity.server.oidc import PREFIX, Provider, SignIns, routes
+from comity.server.oidc import BEGUN_MS_MAX, CODE_MS_MAX, PREFIX, Provider, SignIns, routes
 
 SECRET = "the-secret-of-the-page"
 BIND = base64.urlsafe_b64encode(hashlib.sha256(SECRET.encode()).digest()).rstrip(b"=").decode()
@@ -74,6 +74,7 @@ class TestProvider:
     def id_token(self, **more) -> str:
         now = int(time.time())
         claims = {"iss": self.url, "aud": "comity", "iat": now, "exp": now + 60} | self.claims | more
+        claims = {name: value for name, value in claims.items() if value is not ...}
         return jwt.encode(claims, self.key, algorithm=self.algorithm, headers={"kid": self.kid})
 
 
@@ -137,6 +138,7 @@ def test_a_page_that_began_a_sign_in_gets_a_token_with_the_roles_of_the_provider
     ("change", "code"),
     [
         ({"nonce": "another"}, "IDENTITY_FORGED"),
+        ({"nonce": ...}, "IDENTITY_FORGED"),
         ({"aud": "another client"}, "IDENTITY_WRONG_AUDIENCE"),
         ({"iss": "https://evil.example"}, "IDENTITY_FORGED"),
         ({"exp": 1}, "IDENTITY_EXPIRED"),
@@ -192,6 +194,35 @@ def test_an_unknown_sign_in_and_a_refusal_of_the_provider_lead_back_with_the_rea
         assert (await served.client.get("/v1/signin/odd")).status_code == 404
 
     signing_in(work)
+
+
+def test_a_sign_in_and_its_code_end_in_the_very_millisecond_and_another_issuer_is_not_believed():
+    async def go() -> None:
+        provider = TestProvider()
+        runner = await provider.start()
+        now_ms = time.time_ns() // 1_000_000
+        try:
+            sign_ins = SignIns(Provider(issuer=provider.url, client_id="comity", default_role=Role.VIEWER))
+
+            async def finished(after_ms: int) -> str:
+                asked = parse_qs(urlsplit(await sign_ins.begin(BIND, now_ms)).query)
+                provider.challenge, provider.nonce = asked["code_challenge"][0], asked["nonce"][0]
+                return await sign_ins.finish(asked["state"][0], "granted", now_ms + after_ms)
+
+            with pytest.raises(RefusedError, match="took too long"):
+                await finished(BEGUN_MS_MAX)
+            since = BEGUN_MS_MAX - 1
+            codes = [await finished(since) for _ in range(2)]
+            with pytest.raises(RefusedError, match="expired"):
+                sign_ins.exchange(codes[0], SECRET, now_ms + since + CODE_MS_MAX)
+            assert sign_ins.exchange(codes[1], SECRET, now_ms + since + CODE_MS_MAX - 1).user_id == "ann"
+            other = SignIns(Provider(issuer=provider.url.replace("127.0.0.1", "localhost"), client_id="comity"))
+            with pytest.raises(UnavailableError, match="speaks for another issuer"):
+                await other.begin(BIND, now_ms)
+        finally:
+            await runner.cleanup()
+
+    asyncio.run(go())
 
 
 def test_a_provider_must_be_reached_safely():

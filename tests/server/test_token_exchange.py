@@ -6,7 +6,9 @@ import pytest
 from outside_agents import agent_token, bearer, document, node
 from threaded import served_in_thread
 
-from comity.core.access import Role
+from comity.core.access import Left, Role, Standing
+from comity.core.access.claims import AGENT_LIFE_S_MAX
+from comity.engines.keys import KeyRing, Tokens
 from comity.server.app import Door
 from comity.server.dialect_doors import routes as dialects
 from comity.server.token_exchange import GRANT, PATH, routes
@@ -41,6 +43,32 @@ def test_a_token_can_be_exchanged_for_less_and_the_less_holds(served):
     headers = bearer(answer.json()["access_token"])
     done = served.client.post("/v1/dialects/kdap", json=NPV | {"request_id": "r-1"}, headers=headers)
     assert done.json()["status"] == "SUCCESS"
+
+
+def test_what_comes_out_ends_with_the_token_that_was_shown(served):
+    now_ms = served.state.now_ms()
+    mine = token(served, left={"deadline": now_ms + 2_000 * AGENT_LIFE_S_MAX})
+    answer = exchange(served, mine)
+    shown = served.state.auth.signed.tokens.verify(mine["authorization"].split()[1], now_ms=now_ms)
+    assert claims_of(served, answer).cty.left.deadline == shown.exp * 1000
+    assert answer.json()["expires_in"] <= AGENT_LIFE_S_MAX
+
+
+def test_a_token_of_a_trusted_node_is_exchanged_where_it_was_made(served):
+    ring, now_ms = served.state.auth.signed.tokens.ring, served.state.now_ms()
+    there = Tokens(KeyRing(None, issuer="there", now_ms=now_ms))
+    ring.trust("there", there.ring.jwks(), tenants=("default",), now_ms=now_ms)
+    left = Left(deadline=now_ms + 60_000, calls=5, depth=2, fan_out=3)
+    theirs = there.for_agent(
+        "CST",
+        audience=ring.issuer,
+        user_id="u",
+        standing=Standing(chain=("CST::there",), left=left),
+        scope="call:ANL/*",
+        now_ms=now_ms,
+    )
+    answer = exchange(served, bearer(theirs))
+    assert (answer.status_code, answer.json()["code"]) == (403, "IDENTITY_WRONG_KIND")
 
 
 def test_a_scope_cannot_grow(served):

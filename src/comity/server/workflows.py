@@ -11,6 +11,7 @@ from comity.core.workflow.model import Definition, Kind
 from comity.runtime.workflow.handle import RunHandle
 from comity.runtime.workflow.store import RunRecord
 from comity.runtime.workflow.watching import RunEvent, shown
+from comity.runtime.workflow.workflows import unknown_run
 from comity.server.agent_calls import trace_of
 from comity.server.auth import seen_tenant, tenant_of, user_of
 from comity.server.problem import unknown
@@ -214,7 +215,7 @@ def run_of(ask: Ask) -> RunRecord:
     run_id, tenant_id = ask.params["run_id"], seen_tenant(ask.principal)
     record = ask.state.node.workflows.get(run_id)
     if tenant_id not in {None, record.tenant_id}:
-        raise unknown("run", run_id)
+        raise unknown_run(run_id)
     return record
 
 

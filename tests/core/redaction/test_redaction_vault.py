@@ -43,6 +43,10 @@ def test_two_spellings_of_a_value_share_a_number_and_come_back_as_written():
     assert (first, second) == ("[[CARD_1_kqzmtwbf]]", "[[CARD_1v2_kqzmtwbf]]")
     assert vault.value(second) == "4111-1111-1111-1111"
     assert vault.token("CARD", "5133401878017598") == "[[CARD_2_kqzmtwbf]]"
+    assert [vault.token("EMAIL", one) for one in ("ann@example.com", "Ann@Example.com")] == [
+        "[[EMAIL_1_kqzmtwbf]]",
+        "[[EMAIL_1v2_kqzmtwbf]]",
+    ]
 
 
 def test_a_new_value_never_takes_the_number_of_another_after_an_old_one_was_spelled_anew():
@@ -103,8 +107,9 @@ def test_a_type_that_would_spoil_the_token_is_refused(kind):
         new_vault().token(kind, "x")
 
 
-def test_a_full_vault_says_so_instead_of_letting_values_through(monkeypatch):
-    monkeypatch.setattr(module, "VALUES_MAX", 2)
+@pytest.mark.parametrize("bound", ["VALUES_MAX", "VAULT_BYTES_MAX"])
+def test_a_full_vault_says_so_instead_of_letting_values_through(monkeypatch, bound):
+    monkeypatch.setattr(module, bound, 2)
     vault = new_vault()
     vault.token("SSN", "a")
     vault.token("SSN", "b")

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from comity.core.access import Left, Role, Standing
 from comity.core.access.claims import AGENT_LIFE_S_MAX, USER_LIFE_S_MAX, encode
 from comity.engines.keys import KeyRing, Tokens, UsedTokens
+from comity.engines.keys import used as used_module
 from comity.engines.keys.ring import KEYS_MAX, LOOK_MS, decode_bytes
 from comity.errors import CallerError, RefusedError
 
@@ -233,12 +234,28 @@ def test_a_token_is_bound_to_its_first_request_also_for_other_processes(tmp_path
     with pytest.raises(RefusedError) as caught:
         again.bind(claims, "r2", now_ms=NOW)
     assert caught.value.code == "IDENTITY_TOKEN_REUSED"
+    assert stat.S_IMODE((tmp_path / "used.log").stat().st_mode) == 0o600
     with (tmp_path / "used.log").open("ab") as file:
         file.write(b'["n1","torn')
     other = tokens.verify(agent_token(tokens), now_ms=NOW)
     UsedTokens(tmp_path).bind(other, "r3", now_ms=NOW)
     with pytest.raises(RefusedError):
         UsedTokens(tmp_path).bind(other, "r4", now_ms=NOW)
+
+
+def test_a_process_reads_the_list_of_used_tokens_again_after_another_has_cleared_it_of_old_ones(tmp_path, monkeypatch):
+    monkeypatch.setattr(used_module, "FILE_BYTES_MAX", 0)
+    tokens = make(tmp_path)
+    old, older, new = (tokens.verify(agent_token(tokens), now_ms=NOW) for _ in range(3))
+    new, later = replace(new, exp=old.exp + 60), old.exp * 1000
+    one, other = UsedTokens(tmp_path), UsedTokens(tmp_path)
+    for claims in (old, older):
+        one.bind(claims, "r1", now_ms=NOW)
+        other.bind(claims, "r1", now_ms=NOW)
+    one.bind(new, "r2", now_ms=later)
+    assert (tmp_path / "used.log").read_bytes().count(b"\n") == 1  # the old ones have expired
+    with pytest.raises(RefusedError):
+        other.bind(new, "r3", now_ms=later)
 
 
 def test_a_token_that_names_its_request_serves_no_other():

@@ -183,6 +183,23 @@ async def test_high_risk_pauses_the_whole_tree_and_goes_on_when_granted(make_nod
     assert paid == ["r.1.1#1"]
 
 
+async def test_every_wait_for_a_person_gives_a_call_the_time_it_was_given_and_no_more(make_node):
+    agent, left_ms = Agent("A", tools_allowed={"pay"}), []
+
+    @agent.capability("GO")
+    async def go(ctx: Context) -> None:
+        left_ms.append(ctx.left_ms)
+        for _ in range(2):
+            await ctx.use_tool("pay", amount=5)
+
+    async with make_node([agent], tools=[risky([])]) as node:
+        await node.call("A", "GO", user_id="ann", request_id="r", timeout_ms=5_000)
+        for approval_id in ("r#1", "r#2"):
+            await asyncio.sleep(3600)
+            reply = await node.decide(approval_id, granted=True, by="boss")
+    assert (reply.status, left_ms) == (Status.SUCCESS, [5_000] * 3)
+
+
 async def test_an_answer_that_comes_after_the_session_expired_still_lets_the_call_go_on(make_node):
     paid: list[str] = []
     async with make_node(chain([{"pay"}]), tools=[risky(paid)]) as node:
@@ -201,21 +218,22 @@ async def test_a_denied_tool_is_a_refusal_the_agent_can_read(make_node):
     assert paid == []
 
 
-async def test_the_first_answer_stands_and_every_later_one_is_told_so(make_node):
+@pytest.mark.parametrize(("granted", "word", "data"), [(True, "granted", "paid"), (False, "denied", None)])
+async def test_the_first_answer_stands_and_every_later_one_is_told_so(make_node, granted, word, data):
     paid: list[str] = []
     async with make_node(chain([{"pay"}]), tools=[risky(paid)]) as node:
         asked = await node.call("A0", "GO", user_id="ann", request_id="r")
-        first = await node.decide("r#1", granted=True, by="boss")
+        first = await node.decide("r#1", granted=granted, by="boss")
         (answer,) = node.approvals()
         await asyncio.sleep(60)
-        with pytest.raises(RefusedError, match=r"r#1 was granted by boss at 20.+Z; this answer changed nothing") as refused:
-            await node.decide("r#1", granted=False, by="bob")
-        again = await node.decide("r#1", granted=True, by="bob")
+        with pytest.raises(RefusedError, match=rf"r#1 was {word} by boss at 20.+Z; this answer changed nothing") as refused:
+            await node.decide("r#1", granted=not granted, by="bob")
+        again = await node.decide("r#1", granted=granted, by="bob")
         assert node.approvals() == [answer]
-    assert (asked.data["approval_id"], first.data, first.warnings) == ("r#1", "paid", ())
+    assert (asked.data["approval_id"], first.data, first.warnings) == ("r#1", data, ())
     assert refused.value.code == "APPROVAL_ANSWERED"
-    assert (again.data, again.warnings) == ("paid", (refused.value.message,))
-    assert len(paid) == 1
+    assert (again.data, again.warnings) == (data, (refused.value.message,))
+    assert len(paid) == granted
 
 
 async def test_a_probe_that_waits_for_a_person_leaves_its_place_to_another(make_node):
@@ -268,14 +286,14 @@ async def until_asked(node: Node) -> None:
         await asyncio.sleep(0)
 
 
-@pytest.mark.parametrize("is_waited_for", [True, False])
-async def test_an_answer_that_comes_while_the_tree_unwinds_lets_it_go_on_by_itself(make_node, is_waited_for):
+@pytest.mark.parametrize(("is_waited_for", "granted"), [(True, True), (False, True), (False, False)])
+async def test_an_answer_that_comes_while_the_tree_unwinds_lets_it_go_on_by_itself(make_node, is_waited_for, granted):
     paid: list[str] = []
     agents, done = slow_to_unwind()
     async with make_node(agents, tools=[risky(paid)]) as node:
         handle = node.start_call("TOP", "GO", user_id="ann", request_id="r")
         await until_asked(node)
-        answer = asyncio.create_task(node.decide("r.1#1", granted=True, by="boss"))
+        answer = asyncio.create_task(node.decide("r.1#1", granted=granted, by="boss"))
         await asyncio.sleep(1)
         assert paid == []
         if not is_waited_for:
@@ -284,7 +302,9 @@ async def test_an_answer_that_comes_while_the_tree_unwinds_lets_it_go_on_by_itse
         done.set()
         asked = await handle.reply()
         final = await answer if is_waited_for else await node.call("TOP", "GO", user_id="ann", request_id="r")
-    assert (asked.status, final.data, final.warnings, paid) == (Status.NEEDS_INPUT, "paid", (), ["r.1#1"])
+    assert (asked.status, final.warnings) == (Status.NEEDS_INPUT, ())
+    assert (final.data, paid) == (("paid", ["r.1#1"]) if granted else (None, []))
+    assert granted or final.error.code == "APPROVAL_DENIED"
 
 
 def test_an_answer_in_another_process_while_the_tree_unwinds_lets_it_go_on_by_itself(tmp_path):

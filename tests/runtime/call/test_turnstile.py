@@ -177,6 +177,24 @@ def test_after_some_time_of_calls_from_a_line_it_rests_as_long_and_the_users_tak
         runner.run(main())
 
 
+async def test_who_has_a_line_lines_up_behind_it_and_the_line_is_of_one_user_in_one_tenant():
+    turnstile = Turnstile(asyncio.get_running_loop(), Pace())
+
+    def waits(enter: Any, user_id: str, tenant_id: str = "default") -> bool:
+        return enter(request("r", user_id=user_id, tenant_id=tenant_id)) is not None
+
+    assert [waits(turnstile.enter, "eve") for _ in range(ENTER_MOST + 1)] == [False] * ENTER_MOST + [True]
+    assert not waits(turnstile.enter, "eve", "acme")
+    await asyncio.sleep(0)  # in the next turn of the loop nothing has entered yet, and eve's line is still there
+    assert waits(turnstile.enter, "eve")
+
+
+async def test_a_call_that_gets_a_place_begins_in_no_turn_of_the_loop_in_which_another_entered():
+    turnstile = Turnstile(asyncio.get_running_loop(), Pace())
+    assert turnstile.enter(request("r", user_id="eve")) is None
+    assert turnstile.begin(request("r", user_id="bob")) is not None
+
+
 def test_while_other_work_that_can_wait_rests_a_line_rests_too():
     async def main() -> None:
         loop = asyncio.get_running_loop()

@@ -75,7 +75,8 @@ async def test_another_user_or_tenant_sees_nothing_and_changes_nothing(make_node
             assert await code_of(other.create_handoff("o11y", "investigate", handoff_id=made)) == "IDENTITY_REQUEST_ID_REUSED"
         stranger = AsyncHandoffReceiver("o11y", node=node, tenant_id="acme")
         assert await stranger.poll() == []
-        assert await code_of(stranger.accept(made)) == "HANDOFF_UNKNOWN"
+        for other in (stranger, AsyncHandoffReceiver("another", node=node)):
+            assert await code_of(other.accept(made)) == await code_of(other.reject(made, "no")) == "HANDOFF_UNKNOWN"
         (taken,) = await receiver.take()
         await receiver.complete(taken.id, "secret", "trace-1")
         assert await code_of(pair(node, user_id="bob")[0].get_result_from_trace("trace-1")) == "HANDOFF_UNKNOWN"

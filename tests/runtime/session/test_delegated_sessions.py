@@ -34,6 +34,7 @@ class Team:
         self.seen: list[tuple[str, str | None]] = []
         self.headers: list[str] = []
         self.answers: list[dict] = []
+        self.hidden: dict[str, dict[str, int]] = {}  # how many values sessions hide, by kind
         self.node: Node
 
         @self.byte.capability("message")
@@ -59,6 +60,7 @@ class Team:
             self.seen.clear()
             self.headers.clear()
             reply = await self.node.call("prime", "GO", user_id="u", request_id="root", session_id=session_id)
+            self.hidden = {one: self.node.hidden_in(one) for one in ("ROOT", "of-v")}
             ids = ("ROOT", "my-child", "root.@d0", "root.@d1")
             sessions = {one: self.node.session(one) for one in ids}
             return reply, sessions, [row for row in self.node.audit.rows() if row.kind == "refused"]
@@ -110,6 +112,12 @@ async def test_naming_another_users_session_is_refused_and_recorded(make_node, f
     _, _, refused = await team.run(make_node)
     assert (team.seen, [(row.error_code, row.user_id) for row in refused]) == ([], [("IDENTITY_MISMATCH", "u")])
     assert team.answers[0]["status"] == "failed"
+
+
+async def test_another_users_session_that_is_named_learns_nothing_of_what_is_hidden_in_the_delegators(make_node):
+    team = Team(DELEGATION | {"input": "Mail ann@example.org"}, DELEGATION | {"child_session_id": "of-v"})
+    await team.run(make_node)
+    assert team.hidden == {"ROOT": {"EMAIL": 1}, "of-v": {}}
 
 
 @pytest.mark.parametrize("theirs", ["of-v", "call-of-v"])

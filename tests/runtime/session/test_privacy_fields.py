@@ -7,6 +7,7 @@ import inspect
 import logging
 from typing import Any
 
+import msgspec
 import pytest
 
 from comity import Agent, AsyncHandoffManager, AsyncHandoffReceiver, Background, Context, Error, Node, Reply, Status, Tool
@@ -14,6 +15,10 @@ from comity.core.agent.tool import Risk
 from comity.core.document.payload import Problem
 from comity.core.envelope.envelope import Artifact, Reference, Request
 from comity.core.insight.insight import Evidence
+from comity.core.redaction import Vault
+from comity.core.session.conversation import Turn
+from comity.core.session.session import Fact, Session, Workflow
+from comity.runtime.session.clear import seen
 
 EMAIL = "ann.smith@example.com"
 WORDS = f"write to {EMAIL}"
@@ -260,3 +265,28 @@ def test_an_agent_gets_its_state_and_its_steps_back_as_they_were(tmp_path):
     assert seen == [EMAIL, {"to": EMAIL}] * 2
     assert made == [1]
     assert clear_places(tmp_path) == []
+
+
+def test_who_is_granted_a_type_sees_it_in_clear_in_every_field_of_a_session_that_can_hold_it():
+    vault = Vault("kqzmtwbf")
+    token = vault.token("EMAIL", EMAIL)
+    given = {
+        "original_request": token,
+        "turns": (Turn(token, token, 1, task=token, claimed_role=token),),
+        "summary": token,
+        "facts": {token: Fact([token], "A", 1.0, 1, claimed_source=token)},
+        "decisions": (token,),
+        "constraints": {token: token},
+        "assumptions": (token,),
+        "workflow_position": token,
+        "workflow": Workflow(state={token: [token]}),
+        "prior_outputs": {token: {"to": token}},
+        "private": {"A": {token: token}},
+    }
+    names = {"id", "tenant_id", "user_id", "created_at", "used_at", "parent_id", "version"}
+    counts = {"turns_dropped", "turns_chars", "prior_agents", "written"}
+    assert given.keys() | names | counts == set(Session.__struct_fields__)
+    session = Session(id="s", tenant_id="t", user_id="u", created_at=1, used_at=1, **given)
+    clear = msgspec.json.encode(seen(session, vault, frozenset({"EMAIL"})))
+    assert clear == msgspec.json.encode(session).replace(token.encode(), EMAIL.encode())
+    assert seen(session, vault, frozenset({"PHONE"})) == session

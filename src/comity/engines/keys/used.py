@@ -75,8 +75,7 @@ class UsedTokens:
             issuer, token_id, request_id, expires_s = _decode(line)
         except msgspec.MsgspecError:
             return  # a process died while it wrote: the token's request had not begun
-        if expires_s > now_s:
-            self._replays.bind(issuer, token_id, request_id, expires_s, now_s=now_s)
+        self._replays.bind(issuer, token_id, request_id, expires_s, now_s=now_s)  # which drops those that have expired
 
 
 def _line(entry: _Line) -> bytes:

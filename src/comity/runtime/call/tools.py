@@ -39,7 +39,7 @@ from comity.core.document.slices import Sliced, whole
 from comity.core.envelope.envelope import Error, Reply, Request, Status, is_id
 from comity.core.envelope.reserved import CODE as RESERVED
 from comity.core.envelope.reserved import is_raised_by_platform, is_reserved
-from comity.core.journal.records import PAUSED_AT, Accepted, Document, Late, Saved, Settled
+from comity.core.journal.records import Accepted, Document, Late, Saved, Settled
 from comity.core.redaction import restore_value
 from comity.core.tracing.telemetry import TOOL_PREFIX, CallEnd
 from comity.errors import CallerError, ComityError, RefusedError, TargetError, UnavailableError
@@ -194,7 +194,7 @@ class Toolbox:
         known = self._journal.call(request.request_id) if call.is_again else None
         if known is not None and known.settled_at is not None and known.reply is not None:
             return known.reply.unwrap()
-        if known is not None and known.node_id != PAUSED_AT and not tool.idempotent:
+        if known is not None and not tool.idempotent:
             message = f"{name} was begun as {request.request_id} before its node stopped; whether it happened is unknown"
             raise RefusedError(message, code="TOOL_OUTCOME_UNKNOWN")
         if tool.risk == Risk.HIGH:

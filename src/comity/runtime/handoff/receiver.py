@@ -234,12 +234,15 @@ class Receiver(DeskHost):
     async def accept(self, handoff_id: str) -> Handoff:
         """Take a handoff. Raises `RefusedError` HANDOFF_TAKEN if another receiver was first."""
         desk = await self.desk()
-        found = desk.get(handoff_id)
-        if found is None or not self._want.matches(found):
-            raise CallerError(f"no handoff {handoff_id!r} for {self.agent_id}", code="HANDOFF_UNKNOWN")
+        self._check_wanted(desk, handoff_id)
         handoff = await desk.change(handoff_id, Accept(self._holder, self.agent_id, desk.now_ms + self.lease_ms))
         self._got(handoff)
         return handoff
+
+    def _check_wanted(self, desk: Handoffs, handoff_id: str) -> None:
+        found = desk.get(handoff_id)
+        if found is None or not self._want.matches(found):
+            raise CallerError(f"no handoff {handoff_id!r} for {self.agent_id}", code="HANDOFF_UNKNOWN")
 
     async def reject(self, handoff_id: str, reason: str) -> Handoff:
         """Say that it is not for this receiver; only before it is accepted. It ends."""
@@ -247,6 +250,7 @@ class Receiver(DeskHost):
         refuse(reason_problem(reason))
         desk = await self.desk()
         if handoff_id not in self._held:
+            self._check_wanted(desk, handoff_id)
             accept = Accept(self._holder, self.agent_id, desk.now_ms + self.lease_ms, reserves=True)
             self._got(await desk.change(handoff_id, accept))
         return await self._end(desk, handoff_id, Reject(by(self._mine(handoff_id)), desk.masked(reason)))

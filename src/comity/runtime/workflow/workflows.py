@@ -281,7 +281,7 @@ class Workflows(TimeTravel):
         """Return a run as it stands. Raises `CallerError` WORKFLOW_UNKNOWN."""
         record = self._known(run_id)
         if record is None:
-            raise CallerError(f"there is no run {run_id}", code="WORKFLOW_UNKNOWN")
+            raise unknown_run(run_id)
         return record
 
     def handle(self, run_id: str) -> RunHandle:
@@ -526,3 +526,8 @@ class Workflows(TimeTravel):
         """Return whether a run has not ended."""
         record = self._known(run_id)
         return record is not None and not record.status.has_ended
+
+
+def unknown_run(run_id: str) -> CallerError:
+    """Return the error for a run that does not exist, or not for the person who asks."""
+    return CallerError(f"there is no run {run_id}", code="WORKFLOW_UNKNOWN")
