@@ -96,6 +96,18 @@ def test_trigger_phrases_find_their_workflow(text: str, expected: str | None) ->
     assert templates.triggered(text, {name: templates.definition(name) for name in templates.names()}) == expected
 
 
+async def test_a_run_by_a_trigger_phrase_is_the_users_in_their_tenant_and_gets_what_its_input_names() -> None:
+    text = "workflow: sure\nversion: '1'\ninput: {type: object, properties: {n: {type: integer}, request: {type: string}}}\n"
+    text += "triggers: [are you sure]\nnodes:\n  q: {ask: 'Really {{input.n}}?', options: ['yes', 'no']}\n"
+    async with Node([Orchestrator()]) as node:
+        node.workflows.add(text)
+        given = {"text": "Are you sure?", "inputs": {"n": 1, "secret": "s3cret"}}
+        await node.call("ORC", "ORC_ROUTE", given, user_id="ann", tenant_id="acme", session_id="s")
+        (run,) = node.workflows.list()
+        assert (run.tenant_id, run.user_id, run.session_id) == ("acme", "ann", "s")
+        assert node.workflows.store.events(run.run_id)[0].input == {"n": 1, "request": "Are you sure?"}
+
+
 async def test_the_orchestrator_runs_the_workflow_whose_trigger_phrase_a_user_says() -> None:
     async with Node(agents=[Orchestrator(), *_specialists()]) as node:
         node.workflows.add(templates.fitted(templates.definition("campaign_analysis"), node.workflows.catalog()))

@@ -509,3 +509,61 @@ def test_an_event_that_nothing_waits_for_changes_nothing():
     run = Run("workflow: n\nnodes: {a: {call: A/X}}", {"a": None})
     for event in (history.Settled(1, 99, ok()), history.Fired(1, 99), history.Answered(1, 99, 1), history.Started(1, "x")):
         assert run.planner.apply(event) == []
+
+
+NESTED = """
+workflow: nested
+nodes:
+  a: {call: A/X}
+  b: {call: A/X}
+  c: {call: A/X, route: first}
+  d: {call: A/X}
+edges:
+  - {from: a, to: b}
+  - {from: b, to: c}
+  - {id: inner, from: c, to: b, when: 'response.data.go == "inner"', max: 2}
+  - {id: outer, from: c, to: a, when: 'response.data.go == "outer"', max: 3}
+  - {from: c, to: d, else: true}
+"""
+
+
+def test_a_loop_inside_of_a_loop_begins_anew_with_every_turn_of_the_outer_one():
+    ways = ["inner", "inner", "outer", "inner", "inner", "outer", "on"]
+    run = Run(NESTED, {"c": [ok({"go": one}) for one in ways]}).go()
+    assert run.finish.status == "completed"
+    assert run.called == [
+        *("a", "b", "c", "b@1.2", "c@1.2", "b@1.3", "c@1.3"),
+        *("a@2", "b@2.1", "c@2.1", "b@2.2", "c@2.2", "b@2.3", "c@2.3"),
+        *("a@3", "b@3.1", "c@3.1", "d"),
+    ]
+
+
+def test_a_loop_inside_of_a_loop_keeps_its_bound_in_every_turn_of_the_outer_one():
+    text = NESTED.replace("else: true", "on: error")  # by which the run goes on where the bound is reached
+    run = Run(text, {"c": [ok({"go": "outer"}), ok({"go": "inner"})]}).go()
+    assert run.finish.status == "completed"
+    assert run.called == ["a", "b", "c", "a@2", "b@2.1", "c@2.1", "b@2.2", "c@2.2", "b@2.3", "c@2.3", "d"]
+
+
+def test_an_edge_out_of_a_loop_is_taken_if_it_applied_in_any_turn():
+    text = """
+workflow: out
+nodes:
+  a: {call: A/X}
+  b: {call: A/X}
+  c: {call: A/X}
+edges:
+  - {from: a, to: b, on: always}
+  - {from: b, to: a, when: 'response.data.n < 3', max: 5}
+  - {from: a, to: c, when: 'response.data.n == 1'}
+  - {from: b, to: end, on: always}
+"""
+    numbers = {"a": [ok({"n": 1}), ok({"n": 2})], "b": [ok({"n": 1}), ok({"n": 3})]}
+    run = Run(text, numbers).go()
+    assert (run.finish.status, run.called) == ("completed", ["a", "b", "a@2", "b@2", "c"])
+
+
+def test_a_run_is_as_sure_as_the_least_sure_of_its_steps():
+    text = "workflow: s\nnodes: {a: {call: A/X}, b: {call: B/X, after: [a]}, c: {call: C/X, after: [b]}}"
+    sure = {"a": ok(confidence=0.9), "b": ok(confidence=0.5), "c": ok(confidence=0.7)}
+    assert Run(text, sure).go().finish.reply["confidence"] == 0.5

@@ -37,7 +37,7 @@ def fold(program: Program, events: Iterable[Event], programs: Programs | None = 
     keeps = programs is not None
     for event in events:
         if isinstance(event, history.Migrated) and programs is not None:
-            planner, rest = fold(programs(event.definition), seen, programs)
+            planner, rest = fold(programs(event.definition), seen)  # whole: it was proved to agree with all that was before
             open_ = {number_of(one): one for one in rest}
         if keeps:
             seen.append(event)
@@ -88,7 +88,7 @@ def moments(program: Program, events: Iterable[Event], programs: Programs | None
     found = []
     for number, event in enumerate(events):
         if isinstance(event, history.Migrated) and programs is not None:
-            planner, _ = fold(programs(event.definition), seen, programs)
+            planner, _ = fold(programs(event.definition), seen)
         seen.append(event)
         found.append(Moment(number, event, tuple(planner.apply(event))))
     return found
