@@ -100,6 +100,30 @@ def test_a_receiver_that_falls_silent_loses_its_work_to_the_next() -> None:
     asyncio.run(go())
 
 
+def test_progress_prolongs_a_lease_one_question_is_open_at_a_time_and_an_end_takes_the_lease() -> None:
+    async def go() -> None:
+        async with serving() as served:
+            place = f"/v1/handoffs/{await _made(served)}"
+            taken = (await _post(served, f"{place}/accept", agent_id="o11y")).json()
+            lease, until, state = taken["lease"], taken["lease_until"], served.server.app.state
+            for path, body in (("progress", {"data": {}}), ("heartbeat", {}), ("ask", {"question": "Which disk?", "wait_ms": 0})):
+                began_ms = state.now_ms()
+                while state.now_ms() == began_ms:
+                    await asyncio.sleep(0)
+                before, until = until, (await _post(served, f"{place}/{path}", lease=lease, **body)).json()["lease_until"]
+                assert until > before, path
+            while (await served.client.get(place)).json()["state"] != "input_required":
+                pass
+            other = await _post(served, f"{place}/ask", lease=lease, question="Which file?", wait_ms=30_000)
+            assert other.json()["code"] == "HANDOFF_STATE_CONFLICT"  # the answer to come is not its own
+            await _post(served, f"{place}/cancel")
+            ended = [await _post(served, f"{place}/heartbeat", lease=lease) for _ in range(2)]
+            assert {one.json()["code"] for one in ended} == {"HANDOFF_LEASE_LOST"}
+            assert [one.json()["detail"].split()[-1] for one in ended] == ["cancelled", "ended"]
+
+    asyncio.run(go())
+
+
 @pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl")
 def test_plain_curl_completes_a_handoff() -> None:
     async def curl(url: str, body: dict) -> dict:

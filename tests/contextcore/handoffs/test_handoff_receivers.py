@@ -11,6 +11,8 @@ from handoff_pair import code_of, kinds, pair
 from comity.contextcore.handoffs.receiver import AsyncHandoffReceiver
 from comity.core.call.limits import PROGRESS_BYTES_MAX
 from comity.core.handoff.machine import ATTEMPTS_MAX, State
+from comity.errors import CallerError
+from comity.runtime.handoff import receiver as receiver_module
 
 # --- talking while it lasts ---
 
@@ -239,3 +241,53 @@ async def test_what_was_yielded_and_not_accepted_comes_again_after_a_while(make_
         assert await code_of(other.accept(made)) == "HANDOFF_TAKEN"
         assert (await anext(watch)).id == made
         assert asyncio.get_running_loop().time() == pytest.approx(receiver.lease_ms / 1000, abs=0.1)
+
+
+async def test_a_receiver_that_keeps_its_work_between_programs_has_it_after_its_end_and_no_other_receivers(make_node):
+    async with make_node() as node:
+        manager, other = pair(node)
+        made = [await manager.create_handoff("o11y", "investigate") for _ in range(2)]
+        async with AsyncHandoffReceiver("o11y", node=node, keeps=True) as first:
+            await first.accept(made[0])
+        await other.accept(made[1])
+        async with AsyncHandoffReceiver("o11y", node=node, keeps=True) as again:
+            assert await code_of(again.complete(made[1], "not mine")) == "HANDOFF_LEASE_LOST"
+            assert (await again.complete(made[0], "done")).attempts == 1
+        assert (await other.complete(made[1], "its own")).result == "its own"
+
+
+async def test_what_the_platform_says_to_a_receivers_code_is_passed_on_and_nothing_that_only_looks_like_it(make_node):
+    async def work(handoff):
+        if handoff.inputs["n"]:
+            raise CallerError("there is no run none", code="WORKFLOW_UNKNOWN")
+        return node.workflows.get("none")
+
+    async with make_node() as node:
+        manager, receiver = pair(node)
+        serving = asyncio.ensure_future(receiver.serve(work))
+        made = [await manager.create_handoff("o11y", "investigate", inputs={"n": n}) for n in range(2)]
+        codes = [(await manager.await_result(one)).reply.error.code for one in made]
+        assert codes == ["WORKFLOW_UNKNOWN", "OUTPUT_RESERVED"]
+        serving.cancel()
+
+
+async def test_a_receiver_remembers_a_bounded_number_of_handoffs_that_it_lost(make_node, monkeypatch):
+    monkeypatch.setattr(receiver_module, "GONE_MAX", 2)
+    async with make_node() as node:
+        manager, receiver = pair(node)
+        made = [await manager.create_handoff("o11y", "investigate") for _ in range(3)]
+        for one in made:
+            await receiver.accept(one)
+            receiver._lost(one)
+        assert list(receiver._gone) == made[1:]
+
+
+async def test_a_handoff_has_an_answer_unless_its_time_ran_out(make_node):
+    async with make_node() as node:
+        manager, receiver = pair(node)
+        late, done = [await manager.create_handoff("o11y", "investigate", timeout_ms=1_000) for _ in range(2)]
+        assert not node.handoffs.has_answer(done)
+        await receiver.accept(done)
+        await receiver.complete(done, "in time")
+        assert (await manager.await_result(late)).state == "timeout"
+        assert [node.handoffs.has_answer(one) for one in (late, done, "none")] == [False, True, False]

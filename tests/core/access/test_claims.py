@@ -59,7 +59,7 @@ def test_what_is_written_is_what_is_read():
         {"cty": replace(AGENT.cty, chain=("", "CST::n1"))},
         {"roles": (Role.VIEWER,)},  # roles are a user's
         {"exp": AGENT_LIFE_S_MAX + 1},
-        {"exp": -1},  # before it was issued
+        {"exp": -1, "nbf": -2},  # before it was issued
         {"nbf": 61},
         {"sub": "user:CST"},
         {"sub": "agent:"},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import msgspec
 import pytest
 from cluster_world import World, play
 from msgspec.structs import replace
@@ -15,10 +16,11 @@ from comity.core.call.ledger import Loan
 from comity.core.cluster import messages as wire
 from comity.core.cluster.lease import LEASE_MS, RENEW_MS
 from comity.core.envelope.envelope import Reply, Request
-from comity.core.journal.records import Accepted
+from comity.core.journal.records import Accepted, Document, Saved
 from comity.core.journal.terms import Fence, claim
 from comity.engines.memory.cluster import MemoryLeases
 from comity.engines.memory.journal import MemoryJournal
+from comity.runtime.call.tools import Approval
 from comity.runtime.cluster.cluster import OVERDUE_MS
 from comity.runtime.cluster.leases import Holds
 from comity.runtime.cluster.outbound import _unbegun
@@ -62,6 +64,17 @@ def deliver(world: World, sender: str, message: wire.Message) -> None:
 
 
 # --- who may cancel ---
+
+
+def test_the_node_of_the_callee_is_told_as_soon_as_its_caller_is_cancelled() -> None:
+    async def case(world: World, one: Node, two: Node) -> None:
+        await begun(world, one)
+        handle = one.find_call("r", user_id="u")
+        assert handle.cancel()
+        await asyncio.sleep(0.1)
+        assert [message.request_id for message in world.messages(wire.Cancel)] == ["r.1"]
+
+    play(case, [asker()], [worker()])
 
 
 def test_a_node_that_did_not_ask_for_a_call_cannot_cancel_it() -> None:
@@ -173,6 +186,50 @@ def test_a_question_whose_message_was_lost_is_told_again_and_is_no_reply() -> No
         assert (await one.decide(question.id, granted=True, by="boss")).data["told"] == ["paid"]
 
     play(case, [asker()], [back], tools=[Tool(name="pay", function=lambda: "paid", risk=Risk.HIGH)])
+
+
+def test_a_call_goes_on_though_a_late_message_says_that_it_waits_for_what_a_person_has_granted() -> None:
+    granted = Approval(
+        id="r.1#1",
+        root_id="r",
+        tool="pay",
+        target="BACK",
+        user_id="u",
+        tenant_id="default",
+        session_id="r",
+        inputs={},
+        asked_at=1,
+        granted=True,
+    )
+
+    async def case(world: World, one: Node, two: Node) -> None:
+        task, _ = await begun(world, one)
+        world.store.append((Saved(Document.APPROVAL, "r.1#1", 2, msgspec.json.encode(granted)),))
+        world.network.deliver("n2", "n1", wire.encode(wire.Paused("r.1", "r.1#1")))
+        assert (await task).status == "success"
+
+    play(case, [asker()], [worker()])
+
+
+def test_steps_of_a_watched_call_that_come_twice_or_late_are_told_once_and_in_order() -> None:
+    back = Agent("BACK")
+
+    @back.capability("DO")
+    async def do(ctx: Context) -> str:
+        for step in range(3):
+            ctx.progress(step)
+            await asyncio.sleep(1)
+        return "done"
+
+    def twice(sender: str, receiver: str, message: wire.Message) -> tuple[float, ...]:
+        return (0.001, 1.5) if isinstance(message, wire.Happened) else (0.001,)
+
+    async def case(world: World, one: Node, two: Node) -> None:
+        world.network.fault = twice
+        handle = one.start_call("BACK", "DO", user_id="u", timeout_ms=20_000)
+        assert [event.data async for event in handle.events() if event.kind == "progress"] == [0, 1, 2]
+
+    play(case, [asker()], [back])
 
 
 @pytest.mark.parametrize("is_watched", [True, False])
