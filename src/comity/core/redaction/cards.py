@@ -9,6 +9,7 @@ from comity.core.redaction.checksums import (
     is_luhn,
 )
 from comity.core.redaction.detector import Category, Need, PatternDetector
+from comity.core.redaction.labels import SECURITY_CODE
 from comity.core.redaction.shapes import (
     AFTER_DIGIT,
     BEFORE,
@@ -123,15 +124,17 @@ _CARD_WORDS = words(
     "carte(?: bancaire| bleue| de crédit)?",
     "tarjeta(?: de crédito| de débito)?",
     "cart[aã]o(?: de crédito)?|carta di credito|carta",
-    "creditcard|betaalpas|kredit ?kort|kort(?:nummer)?|luottokortti|kortti",
+    "creditcard(?:nummer)?|kaartnummer|betaalpas|kredit ?kort|kort(?:nummer)?|luottokortti|kortti",
     "kart[aęyu]|bankovní karta|kártya|kredi kartı|kart(?: no)?|kartu kredit|thẻ",
-    "карт[аыу]|картка|κάρτα|بطاقة|कार्ड|信用卡|银行卡|卡号|カード|카드",
+    "карт[аыу]|картка|κάρτα|بطاقة|कार्ड|信用卡|银行卡|卡号|カード(?:番号)?|카드(?:번호)?",
 )
 
 _CODE_WORDS = (
-    r"cvv2?|cvc2?|csc|cvn2?|card (?:security|verification) (?:code|value|number)|(?:karten)?prüf(?:nummer|ziffer)"
-    r"|cryptogramme|codice di sicurezza|código de (?:seguridad|segurança)|code de sécurité|sicherheitscode"
-    r"|security code|digits on (?:the|its) back"
+    r"cv[vc]2?[- ](?:kode?|code|kód|kodu|код)|cvv2?|cvc2?|csc|cvn2?|card (?:security|verification) (?:code|value"
+    r"|number)|(?:karten)?prüf(?:nummer|ziffer)"
+    r"|cryptogramme(?: visuel)?|codice di verifica della carta|код cv[vc]|kontrolcifre"
+    r"|digits on (?:the|its) back|(?:卡)?背面?三[位碼码]|卡片背面三碼|末三碼|บัตรด้านหลัง|รหัส(?:หลังบัตร| ?cvv)|3 ספרות בגב הכרטיס"
+    rf"|security code|{SECURITY_CODE}"
 )
 
 # Words that mean the code only behind a card, or behind the end of its validity.

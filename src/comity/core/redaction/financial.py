@@ -50,7 +50,7 @@ _CANADIAN_BANKS = frozenset(
     re.findall(r"[0-9]{4}", "0001 0002 0003 0004 0006 0010 0016 0030 0039 0219 0260 0270 0614 0621 0623 0809 0815 0828 0899")
 )
 
-_ACCOUNT_OR_BILL = "cuenta|kto|rekening|рахунок"  # of a bank, of a ledger, or a bill
+_ACCOUNT_OR_BILL = "cuenta(?: de ahorros)?|帳號|сметка(?: №)?|kto|rekening|рахунок"  # of a bank, of a ledger, or a bill
 
 _UPI_BANKS = (  # which give a payment address in India
     "ok(?:hdfcbank|icici|sbi|axis)|ybl|ibl|axl|paytm|apl|upi|icici|hdfcbank|sbi|axisbank|kotak|freecharge|pt(?:hdfc|sbi|axis|yes)"
@@ -194,7 +194,7 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
             "rtn",
             r"aba\s?rtn",
             r"(?:branch\s?)?transit(?:\s?(?:number|no))?",
-            r"sort\s?codes?",
+            r"sort[\s-]?codes?",
             "s/c",
         ),
         keys=LatePattern(r"(?:number|no|num|nr|code|aba|rtn)$", re.IGNORECASE),
@@ -286,7 +286,13 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
         hint=rf"(?i:swift|bic){HINT_GAP}{HINT_BEFORE_WORD}[A-Z]{{6}}[A-Z0-9]{{2}}",
         accept=_accept_swift,
         need=Need.CONTEXT,
-        context=words(r"swift(?:[\s-]?(?:code|bic))?", r"bic(?:[\s-]?(?:code|swift))?", r"swift\s?/\s?bic", r"bic\s?/\s?swift"),
+        context=words(
+            r"swift(?:[\s-]?(?:code|bic))?",
+            r"bic(?:[\s-]?(?:code|swift"
+            r"|fi))?",
+            r"swift\s?/\s?bic",
+            r"bic\s?/\s?swift",
+        ),
         reach=24,
     ),
     LabelledDetector(
@@ -296,15 +302,16 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
         priority=30,
         pattern=LatePattern(
             rf"{BEFORE}(?:[A-Z]{{4}}0[A-Z0-9]{{6}}|[0-9]{{3}}[ ]?[0-9]{{3}}[ ]?[0-9]{{2}}"
-            rf"|[0-9]{{3}}[ -]?[0-9]{{3}}|[0-9]{{4,5}}){AFTER_DIGIT}"
+            rf"|[0-9]{{3}}[ -]?[0-9]{{3}}|[0-9]{{9}}|[0-9]{{4,5}}){AFTER_DIGIT}"
         ),
         rules=[
             Rule("blz|bankleitzahl", lambda value: len(digits_of(value)) in {5, 8}),
             Rule("bsb", lambda value: len(digits_of(value)) == 6),
-            Rule("ifsc", lambda value: len(value) == 11 and value[:4].isalpha()),
-            Rule("bank ?clearing|clearing(?:nummer)?|codice abi", lambda value: len(digits_of(value)) in {4, 5}),
+            Rule("ifsc(?: code)?", lambda value: len(value) == 11 and value[:4].isalpha()),
+            Rule("bank ?clearing|clearing(?:nummer|nr)?|codice abi|code banque", lambda value: len(digits_of(value)) in {4, 5}),
+            Rule("бик", lambda value: len(digits_of(value)) == 9),
         ],
-        hint_labels="blz|bankleitzahl|bsb|ifsc|bank ?clearing|clearing(?:nummer)?|codice abi",
+        hint_labels="blz|bankleitzahl|bsb|ifsc(?: code)?|bank ?clearing|clearing(?:nummer|nr)?|codice abi|code banque|бик",
     ),
     LabelledDetector(
         name="bank_account_foreign",
@@ -318,7 +325,7 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
         rules=[
             Rule(ACCOUNT, _is_account),
             Rule(_ACCOUNT_OR_BILL, lambda value: 10 <= len(digits_of(value)) <= 28),
-            Rule("сч[её]т", lambda value: len(digits_of(value)) == 20),
+            Rule("сч[её]т(?: №)?", lambda value: len(digits_of(value)) == 20),
         ],
         hint_labels=f"{ACCOUNT}|{_ACCOUNT_OR_BILL}|сч[её]т",
         hint_value="[0-9]{4}|[0-9](?:[ ./-]?[0-9]){6}",

@@ -22,7 +22,7 @@ from msgspec import Struct
 from comity.core.document.slices import Sliced
 from comity.core.redaction.detector import Category, Detector
 from comity.core.redaction.normal import ODD_HINT
-from comity.core.redaction.shapes import HINT_GAP, compile_test
+from comity.core.redaction.shapes import HINT_GAP, alternatives_of, compile_test
 
 Test: TypeAlias = Callable[[str], bool]
 
@@ -123,16 +123,7 @@ def _alternatives(hint: str) -> Iterator[str]:
         if hint:
             yield hint
         return
-    start = depth = 0
-    for token in _TOKENS.finditer(hint):
-        depth += {"(": 1, ")": -1}.get(token[0], 0)
-        if token[0] == "|" and depth == 0:
-            yield hint[start : token.start()]
-            start = token.end()
-    yield hint[start:]
-
-
-_TOKENS: Final = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|[()|]", re.DOTALL)
+    yield from alternatives_of(hint)
 
 
 def _joined(patterns: Iterable[str]) -> list[str]:

@@ -43,10 +43,11 @@ _JOINT_WORDS = frozenset(
         " физлица клиента пациента رقم alt alternate alternative secondary"
         " μου είναι του tôi của là saya adalah yangu ni benim мой моя это мій це שלי הוא هو mój moje jest můj je az én"
         " meu este ми е"
-        " moj numeroni mitt mit mijn mio mon c",
+        " moj numeroni mitt mit mijn mio mon c"
+        " numurs numeris nombor nommer broj број številka szám száma מספר מס نمبر شماره नंबर संख्या নম্বর নাম্বার নং 번호",
     )
 )
-_JOINT_SUFFIX = "(?:番号|號碼|号码|号|是|为|は)?"
+_JOINT_SUFFIX = "(?:番号|號碼|号码|号|번호|是|为|は)?"
 _NO_JOINTS = frozenset("!?$€£¥%+<>@&^~{}")  # they end a label's reach
 _LABEL_CHARS_MAX = 48
 _JOINTS_MAX = 8

@@ -75,6 +75,7 @@ _PERSONAL: Final = {
     "mx.nss": r"nss|imss",
     "mx.ine": r"ine|clave de elector",
     "br.pis": r"pis|pasep",
+    "br.cns": r"cns|cart[aã]o (?:do )?sus|cart[aã]o nacional de sa[uú]de",
     "br.titulo": r"t[ií]tulo de eleitor|t[ií]tulo eleitoral",
     "es.nuss": r"nuss|n[uú]mero de (?:la )?seguridad social|n[º°o]\.? (?:de )?(?:la )?seguridad social",
     "pt.utente": r"n[uú]mero de utente|n[º°o]\.? de utente|utente sns",
@@ -99,7 +100,14 @@ _PERSONAL: Final = {
         r"health (?:card|insurance)(?: number| no)?|krankenversicherten?-?n(?:umme)?r|kvnr|krankenversicherungsnummer"
         r"|versichertennummer"
         r"|ohip|chi(?: number)|mrn|medical record(?: number| no)?|patient (?:id|number|no)|assurance maladie|carte vitale|ramq"
-        r"|tessera sanitaria|tarjeta sanitaria"
+        r"|tessera sanitaria|tarjeta sanitaria|hospital (?:number|no)|insurance member(?: id| number| no)?"
+        r"|health plan (?:member )?id"
+        r"|patienten?-?n(?:umme)?r|versicherten-?n(?:umme)?r|(?:num[eé]ro (?:de )?)?dossier patient(?: ipp)?"
+        r"|num[eé]ro (?:de )?patient|ipp|numero (?:di )?paziente"
+        r"|numer pacjenta|nr pacjenta|patiëntnummer|polisnummer zorgverzekering|número de (?:paciente"
+        r"|historia clínica)|historia clínica"
+        r"|病历号|病歷號|診察券番号|患者番号|환자 ?번호|номер (?:пациента|медкарты|медицинской карты)|رقم المريض"
+        r"|מספר מטופל|hasta no"
     ),
     "fr.cni": r"carte (?:nationale )?d['’]identit[eé]|cni",
     "any": (
@@ -291,7 +299,8 @@ _SHAPES: Final = {
     "us.alien": "A?[0-9]{8,9}",
     "ca.phn": "[0-9]{9,10}", "jp.pension": "[0-9]{10}", "jp.residence": "[A-Z]{2}[0-9]{8}[A-Z]{2}",
     "tw.residence": "[A-Z][A-D89][0-9]{8}",
-    "mz.nuit": "[0-9]{9}", "tr.vkn": "[0-9]{10}", "pe.ruc": "[0-9]{8,13}", "ve.tax": "[VEJPG][0-9]{9}",
+    "mz.nuit": "[0-9]{9}", "br.cns": "[1-9][0-9]{14}", "tr.vkn": "[0-9]{10}", "pe.ruc": "[0-9]{8,13}",
+    "ve.tax": "[VEJPG][0-9]{9}",
 }  # fmt: skip
 
 

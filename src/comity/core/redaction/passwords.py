@@ -6,37 +6,37 @@ import re
 
 from comity.core.redaction.detector import Category, Need, PatternDetector
 from comity.core.redaction.joints import JOINT, SIGNED
-from comity.core.redaction.labels import SIGN_IN
+from comity.core.redaction.labels import ONE_TIME_CODE, SECURITY_CODE, SIGN_IN, YOUR_CODE
 from comity.core.redaction.shapes import (
     AFTER_DIGIT,
     AT_WORD,
     BEFORE,
+    HINT_BEFORE_LETTER,
     HINT_GAP,
     LONG_CHARS_MAX,
+    WORD_BORDER,
     Context,
     LatePattern,
+    first_letters,
     in_hint,
 )
 
 _LABELS = in_hint(SIGN_IN)
 
-_BORDER = r"(?:(?<![^\W_])|(?<=[a-z])(?=(?-i:[A-Z][a-z]))|(?<=PG)|(?<=DB))"  # a word's, or a hump's inside of a key
+# A word's, or a hump's inside of a key.
+_BORDER = rf"(?:{WORD_BORDER}|(?<=[a-z])(?=(?-i:[A-Z][a-z]))|(?<=PG)|(?<=DB))"
 
-_FIRST = rf"[pkmcswhljagiebnrPKMCSWHLJAGIEBNRплПЛκΚكסपร密パ暗비암şŞ]{AT_WORD}"
+_FIRST = f"{first_letters(f'{_LABELS}|pw')}{AT_WORD}"
 
 _CODE_LABELS = (
     r"(?:recovery|backup)[ -]?codes?"
-    r"|(?:one[- ]time|verification|confirmation|login|sms|2fa|authentication|einmal)[ -]?(?:code|passcode"
+    r"|(?:one[- ]time|verification|confirmation|login|sms|2?fa|two-?factor|authentication|einmal)[ -]?(?:code|passcode"
     r"|pin|password|passwort)"
     r"|(?:alarm|door|gate|access|entry|lock|safe|key ?pad|voicemail|unlock)[ -]?code|türcode|zugangscode|digicode"
     r"|code (?:for|to|of) (?:the|my|our) (?:safe|door|gate|alarm|building|garage|locker|lock|house|flat)"
     r"|code (?:d['’](?:accès|entrée)|de la porte)|código de (?:acceso|entrada|acesso)|codice (?:di accesso|porta|allarme)"
-    r"|bestätigungscode|einmalcode|code de (?:vérification|confirmation)|código de (?:verificación|verificação|confirmación)"
-    r"|codice di verifica|kod weryfikacyjny|verificatiecode|код подтверждения|验证码|驗證碼|認証コード|인증번호"
+    rf"|{ONE_TIME_CODE}|{SECURITY_CODE}"
 )
-
-# As a service says it; what else has a code of yours names it: "your discount code is …".
-_YOUR_CODE = "your code|ihr code|dein code|votre code|tu código|su código|il tuo codice|o seu código|twój kod|ваш код"
 
 # What a user's name and password are said to be together: "login: ann / …".
 _PAIRS = (
@@ -46,10 +46,19 @@ _PAIRS = (
 
 _LOGIN_NAME = r"[A-Za-z0-9][A-Za-z0-9._@-]{1,47}"
 
+_WEAK_LABELS = (  # words that also mean other things
+    "pass|pw|clave|parole|parola chiave|kata kunci|sandi|parool|mk|ww|lösen|šifra|шифра|mot de pas|wi-?fi[ -]kode?"
+    "|code d['’]accès|口令"
+)
+
+_WEAK_HINT = rf"(?:{HINT_BEFORE_LETTER}(?i:{in_hint(_WEAK_LABELS)})|pw|pass|PW|PASS|Pass)(?:[^A-Za-z0-9_]|$)"
+
 # Whose the secret is, between its label and what says it: "password of my router is …".
 _OWNER = (
-    r"(?:[ ](?:for|of|at|on|from|to|do|de|du|der|des|meiner|meines|für|pour|para|per|von|van|voor)(?:["
-    r" ][^\W\d]{1,14}){1,3}?(?=[ :]))?"
+    r"(?:[ ](?:wi-?fi|wlan|router|e-?mail|portal|vpn)(?=[ :=])|[ ](?:for|of|at|on|from|to|do|de|du|der|des|del|della"
+    r"|meiner|meines|für|pour"
+    r"|para|per|von|van|voor|zum|zur|til|till|för|på|od|dla|za|k|ke|na|от|від|до|за|για|của"
+    r"|untuk)(?:[ ][^\W\d][\w-]{0,14}){1,3}?(?=[ :=]))?"
 )
 
 # Words that stand after "password is" in plain language, or where a program takes the value from.
@@ -205,7 +214,7 @@ PASSWORDS: tuple[PatternDetector, ...] = (
             rf"{_BORDER}(?:{_LABELS}|pw(?=[ ](?:is|for|to|of)[ ])){_OWNER}(?:{JOINT}|(?:['’]s)?[ ]|[是は][ ]?)"
             rf"(?:(?:(?:was|is|has[ ]been)[ ])?(?:changed|set|reset|updated)[ ]to[ ])?(?:(?:is|was|ist|war|lautet:?"
             rf"|est|c['’]est|était|es|era|è|é|to|jest|är|er|on|je|là|adalah|это|είναι|este|this|now)[ ])?"
-            rf"[\"'`“(\[「『]?(?P<value>[^\s\"'`“”<>\[\]{{}}()「」『』]{{6,64}}+)(?![(\[])",
+            rf"[\"'`“(\[「『]?(?P<value>[^\s\"'`“”<>\[\]{{}}()「」『』]{{6,64}}+)(?<![:：])(?![(\[])",
             re.IGNORECASE,
         ),
         shape_chars_max=LONG_CHARS_MAX,
@@ -246,13 +255,13 @@ PASSWORDS: tuple[PatternDetector, ...] = (
             r"|[0-9]{4,5}[AB])(?![0-9A-Za-z_]"
             r"|[.,-][0-9])"
         ),
-        hint=rf"(?:(?i:{_CODE_LABELS}|{_YOUR_CODE})|OTP|otp|TAN){HINT_GAP}[0-9]{{2}}(?:[0-9]|-[0-9]{{2}}-)",
+        hint=rf"(?:(?i:{_CODE_LABELS}|{YOUR_CODE})|OTP|otp|TAN){HINT_GAP}[0-9]{{2}}(?:[0-9]|-[0-9]{{2}}-)",
         need=Need.CONTEXT,
         is_number=True,
         context=Context(
             rf"(?:{_CODE_LABELS}|(?-i:OTP|otp|TAN))(?:: | (?:is|was|ist|war|lautet:?|est(?: le)?|es(?: el)?|era|è|é"
             rf"|jest|är|er) | )$"
-            rf"|(?:{_YOUR_CODE})(?:: | (?:is|ist|lautet:?|est|es|è|é|to) )$"
+            rf"|(?:{YOUR_CODE})(?:: | (?:is|ist|lautet:?|est|es|è|é|to|är|er|on|je|este|е|:) )$"
         ),
         reach=5,
     ),
@@ -348,13 +357,13 @@ PASSWORDS: tuple[PatternDetector, ...] = (
         category=Category.SECRET,
         priority=15,
         pattern=LatePattern(
-            rf"{_BORDER}(?-i:pass|Pass|PASS|pw|PW|[cC]lave){_OWNER}(?:{JOINT}|[ ](?:is[ ])?)"
+            rf"{_BORDER}(?:{_WEAK_LABELS}){_OWNER}(?:{JOINT}|[ ](?:is[ ])?)"
             rf"(?P<value>[^\s\"'`“”<>()\[\]{{}},;\\]{{6,32}})(?![^\s\"'`“”<>)\],;{{}}\\])",
             re.IGNORECASE,
         ),
         shape_chars_max=LONG_CHARS_MAX,
-        first="[pPcC]",
-        hint=r"(?:pw|pass|PW|PASS|Pass|[cC]lave)[^A-Za-z0-9_]",
+        first=first_letters(_WEAK_LABELS),
+        hint=_WEAK_HINT,
         accept=_accept_weak,
     ),
     PatternDetector(
@@ -367,7 +376,7 @@ PASSWORDS: tuple[PatternDetector, ...] = (
         hint=rf"(?i:{_LABELS})",
         accept=_accept_password,
         need=Need.CONTEXT,
-        context=Context(rf"(?:{_LABELS}): $"),
+        context=Context(rf"(?:{_LABELS})(?: wi-?fi| wlan)?: $"),
         reach=8,
     ),
     PatternDetector(
@@ -376,10 +385,10 @@ PASSWORDS: tuple[PatternDetector, ...] = (
         category=Category.SECRET,
         priority=16,
         pattern=LatePattern(r"\A[^\s\[\]]{6,64}\Z"),
-        hint=r"(?i:pass|pw|clave)(?-u:\b)",
+        hint=_WEAK_HINT,
         accept=_accept_weak,
         need=Need.CONTEXT,
-        context=Context(r"(?:pass|pw|clave): $"),
+        context=Context(rf"(?:{_WEAK_LABELS}): $"),
         reach=8,
     ),
 )

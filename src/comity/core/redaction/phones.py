@@ -45,7 +45,7 @@ _REACH = (
     r"|επικοινωνία|καλέστε|iletişim|ara(?:yın)?|联系|聯繫|聯絡|連絡"
     r"|연락|ติดต่อ|kapcsolat|yhteys(?:tiedot)?|kontakta|volejte|volat|sunați|hívja|pozovite"
 )
-_WHERE = "büro|bureau|ufficio|oficina|kantoor|biuro|kontor|toimisto|офис"  # where the phone is
+_WHERE = "fixe|fijo|fisso|festnetz|büro|bureau|ufficio|oficina|kantoor|biuro|kontor|toimisto|офис"  # where the phone is
 _CALL = r"ll[aá]m[a-z]{1,5}|chiam[a-z]{1,5}|appele[rz]|zadzwo[a-zń]{1,5}|ligue|telefonare|joindre"
 _CONTENT = "text(?:ing|ed)?|message"  # "text: …" and `{"text": …}` hold any text
 _AT = (

@@ -127,12 +127,16 @@ _STATES_NOT_WORDS = (
 
 _POSTAL_WORDS = (
     r"post(?:al)?\s?codes?|zip\s?codes?|zip[\s:=#\"']{1,3}(?:is\s)?$|postal|plz(?:\s?/\s?ort)?|postleitzahl|code\s?postal"
-    r"|c[oó]digo\s?postal|(?-i:CAP|CEP|PSČ|NPA|CP)[:\s]{1,2}$|cap: ?$|cep: ?$|邮编|郵便番号|우편번호|индекс|〒"
+    r"|c[oó]digo\s?postal|(?-i:CAP|CEP|PSČ|NPA|CP)[:\s]{1,2}$|cap: ?$|cep: ?$|邮编|郵便番号|우편번호|[иі]ндекс|〒"
+    r"|postinumero|posta kodu|kode pos|รหัสไปรษณีย์|מיקוד"
+    r"|codice\s?(?:di avviamento )?postale|c\.p\."
 )
 _POSTAL_ABROAD = (
     r"post(?:al)? ?codes?|plz|postleitzahl|code postal|c[oó]digo postal|kod pocztowy|psč|postnummer|postinumero|irányítószám"
     r"|posta kodu|cod poștal|poštanski broj|почтовый индекс|поштовий індекс|индекс|邮编|邮政编码|郵遞區號|郵便番号|우편번호|〒"
-    r"|kode pos|mã bưu chính|รหัสไปรษณีย์"
+    r"|kode pos|mã bưu (?:chính|điện)|รหัสไปรษณีย์|postnr|ir\. ?szám|ταχυδρομικός κώδικας|τ\.?κ|індекс|מיקוד"
+    r"|codice (?:di avviamento )?postale"
+    r"|c\.p|cod po[sșş]tal|poštová|pasta indekss|pašto kodas|sihtnumber|পোস্ট কোড|पिन कोड|पिनकोड|pin ?code"
 )
 _ADDRESS_WORDS = words(
     r"(?:home|street|mailing|postal|shipping|billing|delivery|residential)?\s?address(?:\s?line)?(?:\s?[0-9])?",
@@ -451,7 +455,7 @@ PLACE: tuple[PatternDetector, ...] = (
         pattern=LatePattern(
             rf"{BEFORE}(?:[0-9]{{4}}[ ]?[A-Z]{{2}}|[0-9]{{5}}-[0-9]{{3}}|[0-9]{{4}}-[0-9]{{3}}|[0-9]{{3}}-[0-9]{{4}}"
             rf"|[0-9]{{2}}-[0-9]{{3}}"
-            rf"|[0-9]{{3}}[ ][0-9]{{2}}|[0-9]{{6}}|[0-9]{{4}}){AFTER_DIGIT}"
+            rf"|[0-9]{{3}}[ ][0-9]{{2}}|[0-9]{{6,7}}|[0-9]{{4}}){AFTER_DIGIT}"
             rf"(?![ ](?!and|or|please|is|in|for|to|was|with)[a-z]{{3}})"
         ),
         hint=rf"(?i:{in_hint(_POSTAL_ABROAD)}|zip){HINT_GAP}[0-9]{{2}}",
@@ -473,7 +477,8 @@ PLACE: tuple[PatternDetector, ...] = (
             rf"|[a-z_]{{1,20}}[=:])[a-z]{{3}})"
         ),
         hint=rf"(?:(?i:zip|plz|post[ _\-]?(?:al|code|leit)|code[ _\-]?postal"
-        rf"|cap[^a-z]|cep[^a-z]|индекс)|CAP|CEP|PSČ|NPA|CP|邮编|郵便|우편){HINT_GAP}{HINT_BEFORE_DIGIT}?[0-9]{{5}}{HINT_AFTER}"
+        rf"|cap[^a-z]|cep[^a-z]|c\.p|[иі]ндекс|postinumero|codice|kode[ _\-]?pos|posta[ _\-]?kodu|รหัสไปรษณีย์|מיקוד)"
+        rf"|CAP|CEP|PSČ|NPA|CP|邮编|郵便|우편){HINT_GAP}{HINT_BEFORE_DIGIT}?[0-9]{{5}}{HINT_AFTER}"
         rf"|(?:{_STATES}),?[ ]{HINT_BEFORE_DIGIT}?[0-9]{{5}}{HINT_AFTER}",
         need=Need.CONTEXT,
         is_number=True,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Final
@@ -50,8 +50,9 @@ SEPARATOR: Final = "[ \u00a0\u2007\u202f.\\-\u2010-\u2013]"
 LETTER: Final = "A-Za-z\u00c0-\u024f"  # inside a character class
 
 BEFORE: Final = r"(?<![A-Za-z0-9_])"
+WORD_BORDER: Final = "(?<![^\\W_])|(?<=[\u2e80-\u9fff\uac00-\ud7af])"  # these scripts have no spaces between words
 # Behind the first character of a match: it begins a word, or a hump inside of a key ("dbPassword", "PGPASSWORD").
-AT_WORD: Final = "(?:(?<![^\\W_](?s:.))|(?<=[a-zGB][A-Z]))"
+AT_WORD: Final = "(?:(?<![^\\W_](?s:.))|(?<=[a-zGB][A-Z])|(?<=[\u2e80-\u9fff\uac00-\ud7af](?s:.)))"
 AFTER: Final = r"(?![A-Za-z0-9_])"
 AFTER_DIGIT: Final = r"(?![A-Za-z0-9_])(?![-.][0-9]|-[A-Za-z])"  # "219-09-9999-B" is a part
 NOT_AFTER_DIGIT: Final = LatePattern(r"[0-9][-.]$")  # the left twin of AFTER_DIGIT
@@ -176,12 +177,14 @@ _GAP_WORDS = (
     "|aos|dia|le|la|il|el|em|dne|op|på|dnia|den|am|ist|est|es|mr|mrs|ms|dr|customer|client|patient|employee|user"
     "|member|person|holder|owner|new|old|home|work|bank|on file|ending|reads?|says|value|field"
     "|equals|also|following|below|again|attached|provided|given|recorded|registered|quoted|stated|which|that|by|via|under|me|us|him|them|uk|us|ca|gb|canadian|american"
-    "|british|german|usa|date|address|card|dd|mm|yyyy|tt|jjjj|aaaa|jj|серия|серии|série|serie|seria"
+    "|british|german|usa|date|datum|data|dato|дата|address|card|dd|mm|yyyy|tt|jjjj|aaaa|jj|серия|серии|série|serie|seria"
+    "|numurs|numeris|száma?|nomor|nombor|nommer|numru|numarası|numer|číslo|broj|број|številka|αριθμός|מס|מספר|رقم|نمبر|شماره"
+    "|नंबर|संख्या|নম্বর|নাম্বার|নং|на|dana|dnia|en|a|conduire|conducere"
     "|du|de|del|della|di|do|da|der|des|van|von|titular|paciente|assuré|enfant|kind|kindes|child|spouse|tenant|applicant"
 )
 _GAP = re.compile(
     rf"(?:[\W_]|(?<![^\W_])(?i:{_GAP_WORDS})(?![^\W_])|(?<![^\W_])[A-Z][a-zà-ɏ'’]{{1,20}}(?![^\W_])"
-    rf"|(?<=[’'])s(?![^\W_])|[是为為はが号號码碼番는은의번호]){{0,40}}"
+    rf"|(?<=[’'])s(?![^\W_])|[是为為はが号號码碼番는은의번호증證証]){{0,40}}"
 )
 # Units and things that are counted, after a number that would otherwise count as a person's.
 _COUNTED_NOUNS = (
@@ -302,9 +305,12 @@ def _could_match(alternatives: str) -> Callable[[str], bool]:
     return compile_test(f"(?i:{alternatives})")
 
 
+_SPACED: Final = "a-z\u00df-\u024f\u0370-\u058f"  # letters of scripts with spaces between words
+
+
 @cache
 def _whole_words(alternatives: str) -> re.Pattern[str]:
-    return re.compile(rf"(?<![a-z])(?:{alternatives})(?![a-z])", re.IGNORECASE)
+    return re.compile(rf"(?<![{_SPACED}])(?:{alternatives})(?![{_SPACED}])", re.IGNORECASE)
 
 
 def words(*alternatives: str) -> Context:
@@ -377,6 +383,54 @@ def in_hint(labels: str) -> str:
 def either_order(word: str, shape: str) -> str:
     """Return a hint for a shape that counts only when a word stands somewhere before it, or soon after it."""
     return f"(?:{word}){HINT_GAP}(?:{shape})|(?:{shape})[^0-9.,;]{{0,24}}(?:{word})"
+
+
+_TOKENS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|[()|]", re.DOTALL)
+_FIRST_PART = re.compile(r"\[(?P<set>[^\]]+)\]|\\?(?P<one>.)", re.DOTALL)
+
+
+def alternatives_of(pattern: str) -> Iterator[str]:
+    """Yield the outermost alternatives of a pattern."""
+    start = depth = 0
+    for token in _TOKENS.finditer(pattern):
+        depth += {"(": 1, ")": -1}.get(token[0], 0)
+        if token[0] == "|" and depth == 0:
+            yield pattern[start : token.start()]
+            start = token.end()
+    yield pattern[start:]
+
+
+def first_letters(pattern: str) -> str:
+    """Return a set of the letters, in both cases, with which words begin; they are alternatives of plain groups and sets."""
+    return f"[{re.escape(''.join(sorted({form for one in _firsts(pattern) for form in (one.lower(), one.upper()[0])})))}]"
+
+
+def _firsts(pattern: str) -> set[str]:
+    found: set[str] = set()
+    for alternative in alternatives_of(pattern):
+        rest = alternative
+        while rest:
+            if rest.startswith("("):
+                end = _group_end(rest)
+                found |= _firsts(rest[rest.index(":") + 1 : end - 1])
+            else:
+                part = _FIRST_PART.match(rest)
+                assert part is not None
+                found.update(part["set"].replace("\\", "") if part["set"] else part["one"])
+                end = part.end()
+            if rest[end : end + 1] != "?":
+                break
+            rest = rest[end + 1 :]
+    return found
+
+
+def _group_end(pattern: str) -> int:
+    depth = 0
+    for token in _TOKENS.finditer(pattern):
+        depth += {"(": 1, ")": -1}.get(token[0], 0)
+        if depth == 0:
+            return token.end()
+    raise ValueError(f"a group of {pattern!r} has no end")
 
 
 def by_letter(plain: list[str]) -> str:

@@ -9,9 +9,19 @@ from typing import Final
 from comity.core.redaction.detector import Category, Need, PatternDetector
 from comity.core.redaction.joints import JOINT, SIGNED
 from comity.core.redaction.labels import SIGN_IN, USER_NAME
-from comity.core.redaction.shapes import AFTER, AT_WORD, LONG_CHARS_MAX, LatePattern, by_letter, in_hint, words
+from comity.core.redaction.shapes import (
+    AFTER,
+    AT_WORD,
+    LONG_CHARS_MAX,
+    WORD_BORDER,
+    LatePattern,
+    by_letter,
+    first_letters,
+    in_hint,
+    words,
+)
 
-_KEY_BORDER = r"(?:(?<![^\W_])|(?<=[a-z])(?=(?-i:[A-Z][a-z])))"  # a word's, or a hump's inside of a key
+_KEY_BORDER = rf"(?:{WORD_BORDER}|(?<=[a-z])(?=(?-i:[A-Z][a-z])))"  # a word's, or a hump's inside of a key
 _NOT_A_USER = frozenset(
     re.findall(
         r"[a-z-]+",
@@ -44,19 +54,21 @@ _IN_CODE = re.compile(
 _LABELS = in_hint(USER_NAME)
 _WEAK_LABELS = (
     "user|usr|benutzer|handle|utente|utilisateur|gebruiker|användare|bruker|bruger|użytkownik|uživatel|felhasználó|käyttäjä"
-    "|kullanıcı|usuário|пользователь|користувач|账号|账户|用户|ユーザー|사용자"
+    "|kullanıcı|usuário|usuari|utilizator|потребител|korisnik|uporabnik|lietotājs|χρήστης|المستخدم|משתמש|کاربر|notandi"
+    "|tài khoản|pseudo|帐号"
+    "|пользователь|користувач|账号|账户|用户|ユーザー|사용자"
 )
 _WEAK = by_letter(_WEAK_LABELS.split("|"))
 # A password that follows says that a plain word is a user's name: "user: mjones, password: …".
 _PASSWORD_NEXT = (
     rf"(?:[^A-Za-z0-9]{{1,12}}|</[a-z]{{1,16}}>\\?\s{{0,8}}<)(?:(?:and|und|et|y|e|i|en|och)[ ])?(?:pass|pw|{in_hint(SIGN_IN)})"
 )
-_FIRST = rf"[uslabnigkfhUSLABNIGKFHлиіпкЛИІПК用帳账ユ아사اש]{AT_WORD}"
-_FIRST_WEAK = rf"[uslabnigkfhtdmwrvUSLABNIGKFHTDMWRVлиіпкЛИІПК用帳账ユ아사اש]{AT_WORD}"
 _NETWORKS = (
     "instagram|insta|ig|twitter|telegram|tiktok|snapchat|snap|skype|discord|threads|mastodon|wechat|kik|github|gitlab|linkedin"
     "|facebook|reddit|twitch|signal|icq|threema|vk|weibo|slack"
 )
+_FIRST = f"{first_letters(f'{_LABELS}|{_WEAK_LABELS}|usr|uid')}{AT_WORD}"
+_FIRST_WEAK = f"{first_letters(f'{_LABELS}|{_WEAK_LABELS}|{_NETWORKS}')}{AT_WORD}"
 _IN_CAMEL_CASE = "|".join(word.capitalize() for word in f"{_WEAK_LABELS}|{_NETWORKS}".split("|"))
 _USER = r"[A-Za-z0-9][A-Za-z0-9._-]{1,30}[A-Za-z0-9]"
 _LOGIN = rf"@?{_USER}{_PASSWORD_NEXT}[ :=]{{1,3}}[^\s]{{0,30}}[0-9!@#$%&*]"  # a name and a password that no word is
