@@ -65,6 +65,25 @@ LEFT_ALONE = [
     "id card 12345678 printed",
     "PIN 4711 connector",
     "card deck 52 cards 5500000000000004 shuffles",
+    "amqp://username:password@broker:5672/vhost",
+    "the worker was born at 2024-11-02 10:00:01 and died at 10:02",
+    "212-555-0188 is the part number of the hinge",
+    "Kennwort: unbekannt",
+    "Password: see the wiki",
+    "mot de passe : voir annexe",
+    "send it to 0xffffffffffffffffffffffffffffffffffffffff",
+    "Grid A B C D E F G H 1 2 3 4 5 6 7 8",
+    "1 2 3 4 5 6 7 8 9 1 2 3 4 5 6 7",
+    "a + b = c + d, x y z",
+    "U.S.A. and e.t.c. in 1987",
+    "area of 4⁶ m², CO₂ 123",
+    "born digital in the first of May 2001 release",
+    "swift: pack it in",
+    "Parole: amore mio",
+    "kata kunci: pemasaran2024",
+    "plan ID 48213377",
+    "Patient 482133 enrolled",
+    "Ваш тариф: 2345678",
 ]
 HIDDEN = [
     ("EMAIL", "YW5uQGV4YW1wbGUuY29t"),
@@ -102,12 +121,51 @@ HIDDEN = [
     ("ACCESS_TOKEN", "Authorization: Bearer abcdefghijklmnop.qrstuv"),
     ("PRIVATE_KEY", "-----BEGIN RSA PRIVATE KEY-----\\nMIIEpAIBAAKCAQEA7bq2x1ZcVb8b"),
     ("PASSWORD", "Das Passwort lautet: Xy7$kk"),
+    ("EMAIL", "mail :: a n n a . l i n d @ w e b . d e"),
+    ("ADDRESS", "wohnhaft L i n d e n s t r a ß e 8"),
+    ("ADDRESS", "wohnt in der Bergstr.7, 80331 München"),
+    ("ADDRESS", "she lives at twenty-two Maple Road"),
+    ("TAX_ID", "c.p.f. 529.982.247-25"),
+    ("DOB", "D O B : 14/02/1991"),
+    ("DOB", "born on the third of May nineteen seventy-two"),
+    ("DOB", "geboren am einundzwanzigsten Juni 1968"),
+    ("DOB", "PID|1||77120^^^KH||DOE^JO||19640229|M"),
+    ("PHONE", "tel ⁰³⁰ ¹²³⁴⁵⁶⁷⁸"),
+    ("PHONE", "my number is six one seven, 5 five 5, oh one four two"),
+    ("PASSWORD", 'Passwort: "lachs birne tango wolke"'),
+    ("PASSWORD", "pa55w0rd = Mango!77"),
+    ("PASSWORD", "password for the guest wifi: Mango!77"),
+    ("PASSWORD", "登录密码：Mango!77"),
+    ("ACCESS_TOKEN", "eyJhbGciOiJIUzI1NiJ9 . eyJzdWIiOiIxMjM0NTY3ODkwIn0 . dozjgNryP4J3jVmNHl0w5N"),
+    ("SWIFT", "BIC: geba be bb 36a"),
+    ("SWIFT", "<BICFI>GEBABEBB36A</BICFI>"),
+    ("IP", "client ip: 0xC0A80A21"),
+    ("CARD", "bmV1ZSBLYXJ0ZSA0MTExMTExMTExMTExMTEx"),
+    ("CARD", "CVV2: 318"),
+    ("LICENCE", "차량번호 12가3456"),
+    ("LICENCE", "Kontrollschild ZH 482133"),
+    ("NATIONAL_ID", "insurance member id XKA482133771"),
+    ("PRIVATE_KEY", f"-----BEGIN PRIVATE KEY-----\n{'MIIEvQIBADANBgkqhkiG9w0BAQE7' * 40}"),
 ]
 
 
 @pytest.mark.parametrize("text", LEFT_ALONE)
 def test_a_text_that_only_looks_personal_is_left_alone(text):
     assert redact_text(text, new_vault()).text == text
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"dob": {"meaning": "day of build", "value": "2024-11-02"}},
+        {"street": "closed", "number": "14 cars"},
+        {"street": "Main", "lanes": 4},
+        {"dob": 7},
+    ],
+    ids=str,
+)
+def test_a_document_that_only_looks_personal_is_left_alone(document):
+    assert redact_value(document, new_vault()).value == document
 
 
 @pytest.mark.parametrize(("kind", "text"), HIDDEN, ids=str)
@@ -124,6 +182,13 @@ def test_a_value_is_found_in_whatever_form_it_is_written(kind, text):
         {"dob": {"day": 3, "month": 5, "year": 1984}},
         {"birthDay": 3, "birthMonth": "May", "birthYear": 1984},
         {"steuerId": "86095742719"},
+        {"strasse": "Lindenweg", "hausnummer": "14", "ort": "Ulm"},
+        {"streetName": "Quay Row", "house_no": 8},
+        {"dob": 291600000},
+        {"birthDate": -126230400000},
+        {"s_s_n": "219099999"},
+        {"documento": {"tipo": "CPF", "numero": "529.982.247-25"}},
+        {"home_address": "8 Quay Row\nBristol\nBS1 4RB"},
         {"headers": {"Authorization": "Bearer abcdefghijklmnop.qrstuv"}},
     ],
     ids=str,

@@ -351,5 +351,5 @@ def test_a_long_run_of_letters_that_can_spell_no_address_is_not_searched(text):
 @pytest.mark.parametrize("end", ["", " a@b.co", " tel 2345678", " \\u0061"])
 @pytest.mark.parametrize("size", [10, 2 * ONE_GO_BYTES])
 def test_the_quick_test_with_a_pause_says_what_the_one_without_says(end, size):
-    raw = f'"{"x y " * (size // 4)}{end}"'.encode()
+    raw = f'"{"xx yy " * (size // 6)}{end}"'.encode()
     assert whole(DEFAULT_SCANNER.may_find_in_json_sliced(raw)) is DEFAULT_SCANNER.may_find_in_json(raw) is bool(end)

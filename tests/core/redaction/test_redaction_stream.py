@@ -44,6 +44,7 @@ SIZES = st.lists(st.integers(1, 70), min_size=1, max_size=5)
 @given(texts(12), SIZES)
 @example("call " + PROSE + "219-09-9999 " + PROSE + "jane@example.com", [1])
 @example("phones: " + ", ".join(f"416555{number:04}" for number in range(90)), [11])
+@example("mail " + " ".join("anna.elisabeth.lindgren-and-her-sister@example.com") + " " + PROSE, [5])
 @example("1" * 2000 + " 4111 1111 1111 1111", [7])
 @example("x" * 700 + "@example.com " + "a." * 400 + "b@example.com", [13])
 def test_pieces_give_what_the_whole_gives(text, sizes):

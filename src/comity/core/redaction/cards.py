@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from base64 import b64decode
 from itertools import pairwise
 
 from comity.core.redaction.checksums import (
@@ -17,6 +18,7 @@ from comity.core.redaction.shapes import (
     HINT_BEFORE_DIGIT,
     HINT_BEFORE_WORD,
     HINT_GAP,
+    LONG_CHARS_MAX,
     NOT_AFTER_DIGIT,
     SEPARATOR,
     WALL,
@@ -58,6 +60,7 @@ _LISTED = re.compile("[0-9]{4}(?:, ?[0-9]{4})+")
 
 _EVENLY_SPLIT = re.compile(rf"[0-9]{{4}}(?P<joint>{SEPARATOR})[0-9]{{4}}(?:(?P=joint)[0-9]{{4}}){{2}}")  # which is `card`
 
+_DIGITS = re.compile("(?<![0-9])[0-9]{13,19}(?![0-9])")
 _FOUR = re.compile(r"(?<![0-9])[0-9]{4}(?![0-9])")
 
 
@@ -97,6 +100,15 @@ def _accept_card_split(value: str) -> int:
     if _EVENLY_SPLIT.fullmatch(value) or _LISTED.fullmatch(value):
         return 0
     return len(value) if _is_card("".join(_FOUR.findall(value))) and not _counts_up(value) else 0
+
+
+def _accept_card_encoded(value: str) -> int:
+    """Count base64 that reads as a text with a card in it."""
+    try:
+        plain = b64decode(value + "=" * (-len(value) % 4), validate=True).decode("ascii")
+    except ValueError:
+        return 0
+    return len(value) if plain.isprintable() and any(map(_is_card, _DIGITS.findall(plain))) else 0
 
 
 def _accept_card_named(value: str) -> int:
@@ -210,6 +222,16 @@ CARDS: tuple[PatternDetector, ...] = (
         need=Need.NO_FOREIGN_LABEL,
         context=_CARD_WORDS,
         not_after=NOT_AFTER_DIGIT,
+    ),
+    PatternDetector(
+        name="card_encoded",
+        type="CARD",
+        category=Category.FINANCIAL,
+        priority=21,
+        pattern=LatePattern(r"(?<![A-Za-z0-9+/=])[A-Za-z0-9+/]{16,120}={0,2}(?![A-Za-z0-9+/=])"),
+        shape_chars_max=LONG_CHARS_MAX,
+        hint="(?:[MNO][DTjz][AEIMQUYcgk][w-z0-5]){3}",  # nine digits, in base64
+        accept=_accept_card_encoded,
     ),
     PatternDetector(
         name="card_code",

@@ -69,6 +69,21 @@ _GAP = r"[ \u00a0\u202f.\-\u2010-\u2015()/]{0,2}"
 _EXTENSION = r"(?:[ ]?(?:x|ext\.?|extension)[ ]?[0-9]{1,6})?"
 
 
+def _accept_credentials(value: str) -> int:
+    """Count a user and a password, unless the one says no more than "user" and the other no more than "password"."""
+    user, _, password = value.lower().partition(":")
+    return 0 if user.strip("<>{}$_") in _ANY_USER and password.strip("<>{}$_") in _ANY_PASSWORD else len(value)
+
+
+_ANY_USER = frozenset(
+    {"user", "username", "usr", "login", "name", "dbuser", "db_user", "your_user", "your-user", "benutzer", "usuario"}
+)
+_ANY_PASSWORD = frozenset(
+    {"password", "pwd", "passwd", "pw", "secret", "dbpass", "db_pass", "db_password", "your_password", "your-password"}
+    | {"passwort", "contraseña", "xxx", "xxxx", "xxxxx", "xxxxxx"}
+)
+
+
 def _accept_email(value: str) -> int:
     local, _, domain = value.replace("%40", "@").rpartition("@")
     if domain.rpartition(".")[2].lower() in _NOT_TOP_LEVEL or local == "git":
@@ -202,6 +217,7 @@ CONTACT: tuple[PatternDetector, ...] = (
         pattern=LatePattern(r"://(?P<value>[^\s/@:\"'<>\[\]]{0,64}:[^\s/\"'<>\[\]]{1,128})@"),
         shape_chars_max=LONG_CHARS_MAX,
         hint=r":\\?/\\?/[^\s/@\"]*:[^\s/@\"]+@",
+        accept=_accept_credentials,
     ),
     PatternDetector(
         name="email",

@@ -22,6 +22,7 @@ from comity.core.redaction.shapes import (
     compile_all,
     foreign_label_start,
     is_joint,
+    is_said_of_thing,
     is_things,
 )
 
@@ -198,7 +199,7 @@ class PatternDetector:
         if said is not Before.NO_LABEL:
             return said is Before.OWN_LABEL
         if self.need is Need.NO_FOREIGN_LABEL:
-            return not (self.alone and is_things("", after))
+            return not (self.alone and is_things("", after)) and not is_said_of_thing(after)
         return self.trailing and self._follows(after)
 
     def names(self, key: str) -> bool:

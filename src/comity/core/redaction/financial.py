@@ -173,6 +173,7 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
         priority=23,
         pattern=LatePattern(rf"{BEFORE}0x[0-9a-fA-F]{{40}}{AFTER}"),
         hint=rf"0x[0-9a-fA-F]{{40}}{HINT_AFTER}",
+        accept=lambda value: len(value) if len(set(value[2:].lower())) > 3 else 0,  # 0x000… is no wallet
     ),
     PatternDetector(
         name="routing",
@@ -294,6 +295,21 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
             r"bic\s?/\s?swift",
         ),
         reach=24,
+    ),
+    PatternDetector(
+        name="swift_grouped",
+        type="SWIFT",
+        category=Category.FINANCIAL,
+        priority=51,
+        pattern=LatePattern(
+            rf"{BEFORE}[A-Z]{{4}}[ -]?[A-Z]{{2}}[ -]?[A-Z0-9]{{2}}(?:[ -]?[A-Z0-9]{{3}})?{AFTER}", re.IGNORECASE
+        ),
+        hint=r"(?i:swift|bic)[^A-Za-z0-9].{0,16}(?i:[A-Z]{4}[ \-]?[A-Z]{2}[ \-]?[A-Z0-9]{2})",
+        accept=lambda value: len(value) if re.sub("[ -]", "", value)[4:6].upper() in _COUNTRIES else 0,
+        need=Need.CONTEXT,
+        context=words(r"(?:bic(?:[ /-](?:code|swift))?|swift[ /-](?:code|bic)): ?$"),
+        reach=3,
+        heads=False,
     ),
     LabelledDetector(
         name="bank_code",

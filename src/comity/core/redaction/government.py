@@ -98,6 +98,22 @@ def _accept_passport(value: str) -> int:
     return 0
 
 
+_BIRTH_KEYS = "dob|birth ?(?:date|day)|date of birth|geburtsdatum|fecha nacimiento|date naissance"
+_EPOCH_END = 1_600_000_000
+
+
+def _accept_epoch(value: str) -> int:
+    """Count seconds or milliseconds since 1970, of a day from 1900 on."""
+    number = int(value)
+    seconds = number / 1000 if abs(number) > 10**11 else number
+    return len(value) if -2_208_988_800 <= seconds <= _EPOCH_END else 0
+
+
+def _accept_worded(value: str) -> int:
+    """Count a date in words of a month of a calendar."""
+    return len(value) if any(map(_is_month, _WORDS.findall(value))) else 0
+
+
 _WORDS = re.compile(_WORD)
 _MONTH = LatePattern(rf"{MONTH}|tháng|năm|viii", re.IGNORECASE)
 
@@ -112,9 +128,41 @@ def _accept_date(value: str) -> int:
     return len(value) if all(map(_is_month, _WORDS.findall(value))) else 0
 
 
+_ORDINALS = (  # of a day, in words
+    "(?:(?:twenty|thirty)[- ])?(?:first|second|third|fourth|fifth|sixth|seventh|eighth|ninth)|tenth|eleventh|twelfth"
+    "|thirteenth|fourteenth"
+    "|fifteenth|sixteenth|seventeenth|eighteenth|nineteenth|twentieth|thirtieth"
+    "|(?:(?:ein|zwei|drei|vier|fünf|sechs|sieben|acht|neun)und)?(?:zwanzig|dreißig|dreissig)ste[nr]?"
+    "|ers?te[nr]?|zweite[nr]?|dritte[nr]?|(?:vier|fünf|sechs|sieb|sieben|ach|neun|zehn|elf|zwölf|dreizehn|vierzehn|fünfzehn|sechzehn"
+    "|siebzehn|achtzehn|neunzehn)te[nr]?|premier|primero|primo"
+)
+_YEAR_WORDS = (
+    "(?:nineteen|twenty)[ -](?:hundred(?:[ ]and)?[ -]?)?(?:oh[- ])?(?:(?:twenty|thirty|forty|fifty|sixty|seventy"
+    "|eighty|ninety)(?:[- ])?)?"
+    "(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen)?"
+    "|two[ ]thousand(?:[ ]and)?(?:[ ][a-z]{3,9})?"
+)
+
+
 def _accept_licence(value: str) -> int:
     return len(value) if len(digits_of(value)) >= 3 else 0
 
+
+_NOT_OF_A_PERSON = LatePattern(
+    r"birth\s(?:rate|control|cohort|weight|statistics|data|numbers|count|registrations?)[^;]{0,40}$"
+    r"|dob-[a-z][^;]{0,60}$|geb\.?\s(?-i:[A-ZÄÖÜ])[a-zäöüß]{1,20}\s$"
+    r"|(?:usine|entreprise|société|marque|association|empresa|compañía|firma|marca|azienda|società|impresa|unternehmen"
+    r"|verein|projekt|proyecto|projet|progetto|start-?up|club)[^;.:]{0,30}$"
+    r"|(?:republik|republic|república|république|nation|firma|company|city|stadt)\W{0,3}$"
+    r"|born\s(?:rate|count|digital)[^;]{0,40}$"
+    r"|(?:project|company|start-?up|product|brand|firm|team|programme|program|initiative|idea|process|thread|job|task|pod|container"
+    r"|session|server|daemon|worker|node|instance|galaxy|star|legend|tradition|movement|band|city)\s(?:was\s|is\s)?born[^;]{0,20}$",
+    re.IGNORECASE,
+)
+_BIRTH_HINT = (
+    rf"{HINT_BEFORE_LETTER}(?i:{in_hint(BIRTH)}|b\.|birth|ur\.|[*]){HINT_AFTER_LETTER}{HINT_GAP}[0-9]"
+    rf"|[a-z](?:DOB|Dob|Birth){HINT_GAP}[0-9]"
+)
 
 GOVERNMENT: tuple[PatternDetector, ...] = (
     PatternDetector(
@@ -346,6 +394,49 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
         r"|[0-9][ ](?i:geboren|gebürtig|urodzon|született|doğumlu|г\.[ ]?р)",
     ),
     PatternDetector(
+        name="dob_worded",
+        type="DOB",
+        category=Category.GOVERNMENT,
+        priority=39,
+        pattern=LatePattern(
+            rf"(?<![^\W_])(?:(?:{_ORDINALS}|{_DAY}(?:st|nd|rd|th)?)[ ](?:of[ ])?{_WORD}"
+            rf"|{_WORD}[ ](?:the[ ])?(?:{_ORDINALS})),?[ ](?:of[ ])?"
+            rf"(?:{_YEAR}|{_YEAR_WORDS})(?![^\W_])",
+            re.IGNORECASE,
+        ),
+        hint=rf"(?i:{_ORDINALS})(?:,|[ ](?i:of[ ])?[^\s]{{3,12}},?)?[ ](?i:of[ ])?(?:19|20|(?i:nineteen|twenty"
+        rf"|two[ ]thousand))[0-9 \-]"
+        rf"|[0-9](?i:st|nd|rd|th)?[ ](?i:of[ ])?[^\s]{{3,12}},?[ ](?i:nineteen|two[ ]thousand)[ \-]",
+        accept=_accept_worded,
+        need=Need.CONTEXT,
+        context=words(BIRTH),
+        reach=16,
+        not_near=_NOT_OF_A_PERSON,
+    ),
+    PatternDetector(
+        name="dob_epoch",
+        type="DOB",
+        category=Category.GOVERNMENT,
+        priority=39,
+        pattern=LatePattern(rf"{BEFORE}-?[0-9]{{8,13}}{AFTER_DIGIT}"),
+        hint=_BIRTH_HINT,
+        accept=_accept_epoch,
+        need=Need.CONTEXT,
+        is_number=True,
+        context=words(rf"(?:{_BIRTH_KEYS}): ?$"),
+        reach=3,
+        keys=LatePattern(f"(?:{_BIRTH_KEYS})$", re.IGNORECASE),
+    ),
+    PatternDetector(
+        name="dob_in_segment",  # of a message between hospitals
+        type="DOB",
+        category=Category.GOVERNMENT,
+        priority=39,
+        pattern=LatePattern(r"(?<![A-Z])PID\|(?:[^|\n\r]{0,40}\|){6}(?P<value>(?:19|20)[0-9]{6})(?![0-9])"),
+        shape_chars_max=LONG_CHARS_MAX,
+        hint=r"PID\|",
+    ),
+    PatternDetector(
         name="dob",
         type="DOB",
         category=Category.GOVERNMENT,
@@ -355,25 +446,13 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
             rf"{BEFORE}(?:{_DATE})(?![0-9_])(?![-./][0-9]|\.\.|[ ]?(?:to|until|bis|[–-])[ ]?[0-9])(?!(?!T[0-9])[A-Za-z])",
             re.IGNORECASE,
         ),
-        hint=rf"{HINT_BEFORE_LETTER}(?i:{in_hint(BIRTH)}|b\.|birth|ur\.|[*]){HINT_AFTER_LETTER}{HINT_GAP}[0-9]"
-        rf"|[a-z](?:DOB|Dob|Birth){HINT_GAP}[0-9]",
+        hint=_BIRTH_HINT,
         need=Need.CONTEXT,
         is_number=True,
         context=words(BIRTH, r"birth[:=]\s?$", r"b\.\s?$", r"ur\.\s?$", r"[(,] ?[*]\s?$"),
         reach=40,
-        not_near=LatePattern(
-            r"birth\s(?:rate|control|cohort|weight|statistics|data|numbers|count|registrations?)[^;]{0,40}$"
-            r"|dob-[a-z][^;]{0,60}$|geb\.?\s(?-i:[A-ZÄÖÜ])[a-zäöüß]{1,20}\s$"
-            r"|(?:usine|entreprise|société|marque|association|empresa|compañía|firma|marca|azienda|società|impresa|unternehmen"
-            r"|verein|projekt|proyecto|projet|progetto|start-?up|club)[^;.:]{0,30}$"
-            r"|(?:republik|republic|república|république|nation|firma|company|city|stadt)\W{0,3}$"
-            r"|born\s(?:rate|count|digital)[^;]{0,40}$"
-            r"|(?:project|company|start-?up|product|brand|firm|team|programme|program|initiative|idea)\s(?:was\s)?born[^;]{0,20}$",
-            re.IGNORECASE,
-        ),
-        keys=LatePattern(
-            r"(?:dob|birth ?(?:date|day)|date of birth|geburtsdatum|fecha nacimiento|date naissance)$", re.IGNORECASE
-        ),
+        not_near=_NOT_OF_A_PERSON,
+        keys=LatePattern(f"(?:{_BIRTH_KEYS})$", re.IGNORECASE),
         not_after=LatePattern(r"[0-9][-./]$"),
     ),
 )

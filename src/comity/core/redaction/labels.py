@@ -60,7 +60,7 @@ BIRTH: Final = (
     r"|data de nacemento|gebore|ditëlindja|დაბადების თარიღი|ծննդյան ամսաթիվ|туған күні|tug'ilgan sana"
 )
 PASSPORT: Final = (
-    r"passe?ports?|pass\.? (?:no|nr)|(?:reise)?pass-?(?:nummer|nr)|reisepass(?:nummer|nr)?|pasaporte"
+    r"passe?-?ports?|pass\.? (?:no|nr)|(?:reise)?pass-?(?:nummer|nr)|reisepass(?:nummer|nr)?|pasaporte"
     r"|passaport[oe]|paspoort(?:nummer)?"
     r"|pas(?:nummer|nr| nr)|passinumero|passin numero|paszport(?:u)?|číslo pasu|cestovní pas|útlevél(?:szám)?|pa[sș]aport"
     r"|putovnic[ae]|pasoš[a]?|pasaport(?: no)?|h[oộ] chi[eế]u|paspor|διαβατήριο|διαβατηρίου"
@@ -95,7 +95,8 @@ LICENCE: Final = (
     r"|giấy phép lái xe|gplx|lesen memandu|lisensya sa pagmamaneho|leseni ya udereva|rijbewijsn(?:umme)?r"
 )
 PLATE: Final = (
-    r"(?:licen[cs]e|number|registration|reg\.?|car|vehicle) plates?|plate|vehicle reg(?:istration)?"
+    r"(?:car|vehicle) reg\.?(?: (?:no|number))?|(?:licen[cs]e|number|registration|reg\.?|car|vehicle) plates?|plate"
+    r"|vehicle reg(?:istration)?"
     r"|reg\.? ?(?:no|nr)\.?|(?:amtliches |kfz-)?kennzeichen|immatriculation|plaque|matr[ií]cula|placa|targa|kenteken"
     r"|nr\.? rej(?:estracyjny)?\.?|tablica rejestracyjna|spz|rendszám|registreringsnummer|plaka|госномер|гос\. номер"
     r"|номерной знак|车牌(?:号)?|車牌"

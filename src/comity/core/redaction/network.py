@@ -36,6 +36,8 @@ def _accept_ipv4(value: str) -> int:
 
 
 def _accept_ipv4_named(value: str) -> int:
+    if value[:2] == "0x":
+        return len(value)
     return len(value) if _is_version_like(value) and value[:2] != "0." else 0
 
 
@@ -133,8 +135,8 @@ NETWORK: tuple[PatternDetector, ...] = (
         type="IP",
         category=Category.NETWORK,
         priority=71,
-        pattern=LatePattern(rf"{BEFORE}{_OCTET}(?:\.{_OCTET}){{3}}{AFTER}(?![-./][0-9])"),
-        hint=rf"{HINT_BEFORE_DIGIT}[0-9]{{1,3}}\.[0-9]{{1,3}}\.[0-9]{{1,3}}\.[0-9]{{1,3}}{HINT_AFTER}",
+        pattern=LatePattern(rf"{BEFORE}(?:{_OCTET}(?:\.{_OCTET}){{3}}|0x[0-9A-Fa-f]{{8}}){AFTER}(?![-./][0-9])"),
+        hint=rf"{HINT_BEFORE_DIGIT}[0-9]{{1,3}}\.[0-9]{{1,3}}\.[0-9]{{1,3}}\.[0-9]{{1,3}}{HINT_AFTER}|(?i:ip)[^a-z].{{0,16}}0x[0-9a-fA-F]{{8}}",
         accept=_accept_ipv4_named,
         need=Need.CONTEXT,
         is_number=True,

@@ -1,9 +1,10 @@
 """A text as patterns read it: one character for each, whatever script, width or escape it was written in.
 
 Characters that show nothing (zero-width, soft hyphen, direction marks) are dropped; digits of every script, full-width and
-mathematical letters become ASCII; `\\u0040`, `%40` and `&#64;` become the character they stand for. Each of them becomes one
-character or none, so that a place in the copy is a place in the original, and the beginning of a text has
-the beginning of its copy.
+mathematical letters become ASCII; `\\u0040`, `%40` and `&#64;` become the character they stand for. Words with a space after
+each letter and labels with a sign after each are closed up ("a n n @ …", "p.e.s.e.l."), and raised or circled digits are read
+where at least three stand together. Each character becomes one or none, so that a place in the copy is a place in the original,
+and the beginning of a text has the beginning of its copy.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_right
+from collections.abc import Callable, Iterator
 from functools import cache
 
 from comity.core.document.slices import Sliced
+from comity.core.redaction.shapes import compile_test
 
 # The zeros of the decimal digits of other scripts; the other nine follow each.
 _ZEROS = (
@@ -44,11 +47,30 @@ _ESCAPE = (
     rf"\\u00[2-7][0-9A-Fa-f]|\\x[2-7][0-9A-Fa-f]|%[2-7][0-9A-Fa-f]|&#(?:[0-9]{{2,3}}|[xX][2-7][0-9A-Fa-f]);"
     rf"|&(?:{'|'.join(_NAMED)});"
 )
+_RAISED = (
+    (0xB2, 0xB3), (0xB9, 0xB9), (0x2070, 0x2070), (0x2074, 0x207E), (0x2080, 0x208E), (0x2460, 0x2468), (0x24B6, 0x24EA),
+    (0x2776, 0x277E), (0x2780, 0x2788), (0x278A, 0x2792), (0x1F130, 0x1F149),
+)  # fmt: skip
+_RAISED_CLASS = _class(*_RAISED)
+_SINGLE = r"[^\s|=*,;()\[\]{}<>\"'\\]"
+_SPREAD = (  # a run of single characters, or the letters of a label
+    rf"(?<!\S){_SINGLE}(?:[ ]{_SINGLE}){{5,80}}(?!\S)"
+    r"|(?<![\w.@/\\-])[A-Za-z](?:[._][A-Za-z]){2,7}\.?(?!\.?[\w@/\\-])|(?<!\S)[A-Za-z](?:[ ][A-Za-z]){2,7}(?=[ ]{0,2}[:#])"
+)
 _ODD_IN_SLICE = 512
-_ODD = re.compile(rf"[{_ODD_CLASS}]|{_ESCAPE}")
+_SLICE_CHARS, _RUN_CHARS_MAX = 16_384, 256
+_ODD = re.compile(rf"[{_ODD_CLASS}]|{_ESCAPE}|(?P<raised>[{_RAISED_CLASS}]{{3,64}})|(?P<spread>{_SPREAD})")
 _ESCAPED = re.compile(_ESCAPE)
+_LETTERS_MIN = 3  # in a run: numbers with a space between them are a list
 # In the syntax of Rust's engine.
-ODD_HINT = rf"[{_ODD_CLASS}]|&#[0-9xX]|&(?:{'|'.join(_NAMED)});|%[2-7][0-9A-Fa-f]|\\x[2-7]|\\u00[2-7]"
+_SPREAD_HINT = (
+    r"[ ](?:[^\s|=*,;()\[\]{}<>\"'\\][ ]){4}|(?:^|[^A-Za-z0-9_.])(?:[A-Za-z][._]){2,7}[A-Za-z](?:[^A-Za-z0-9_]|$)"
+    r"|(?:^|[^A-Za-z0-9])(?:[A-Za-z][ ]){2,7}[A-Za-z][ ]{0,2}[:#\"]"
+)
+ODD_HINT = (
+    rf"{_SPREAD_HINT}|[{_RAISED_CLASS}]{{3}}|[{_ODD_CLASS}]|&#[0-9xX]|&(?:{'|'.join(_NAMED)});"
+    r"|%[2-7][0-9A-Fa-f]|\\x[2-7]|\\u00[2-7]"
+)
 
 
 class Copy:
@@ -69,18 +91,22 @@ class Copy:
 
     def _read(self, text: str) -> Sliced[None]:
         pieces: list[str] = []
-        end = size = 0
-        for number, match in enumerate(_ODD.finditer(text)):
-            if number % _ODD_IN_SLICE == _ODD_IN_SLICE - 1:
-                yield
-            start = match.start()
-            plain = _plain(match.group())
-            pieces += (text[end:start], plain)
-            size += start - end + len(plain)
-            end = match.end()
-            if len(plain) != end - start:
-                self._at.append(size)
-                self._from.append(end)
+        end = size = number = 0
+        for start, stop in _slices(len(text)):
+            for match in _ODD.finditer(text, max(start, end), min(stop + _RUN_CHARS_MAX, len(text))):
+                if match.start() >= stop:
+                    break
+                number += 1
+                if number % _ODD_IN_SLICE == 0:
+                    yield
+                for first, last, plain in _parts(match):
+                    pieces += (text[end:first], plain)
+                    size += first - end + len(plain)
+                    end = last
+                    if len(plain) != last - first:
+                        self._at.append(size)
+                        self._from.append(last)
+            yield
         pieces.append(text[end:])
         self.text = "".join(pieces)
 
@@ -96,11 +122,49 @@ class Copy:
         return min(place, self._at[index + 1]) if index + 1 < len(self._at) else place
 
 
+def _slices(size: int) -> Iterator[tuple[int, int]]:
+    return ((start, min(start + _SLICE_CHARS, size)) for start in range(0, size, _SLICE_CHARS))
+
+
+def _parts(match: re.Match[str]) -> Iterator[tuple[int, int, str]]:
+    """Yield where each odd character of a match stands, and what it stands for."""
+    run = match.group()
+    if match.lastgroup is None:
+        yield match.start(), match.end(), _plain(run)
+    elif match.lastgroup == "raised" or sum(map(str.isalpha, run)) >= _LETTERS_MIN:
+        for place, char in enumerate(run, match.start()):
+            is_joint = match.lastgroup == "spread" and (place - match.start()) % 2 == 1
+            plain = "" if is_joint else _plain(char)
+            if plain != char:
+                yield place, place + 1, plain
+
+
 def is_odd(text: str) -> bool:
-    """Return whether a text differs from its normalised copy."""
+    """Return whether a text may differ from its normalised copy."""
+    if not text.isascii():
+        return not is_readable(text) or _is_odd()(text)
+    return _is_spread()(text) or (("\\" in text or "%" in text or "&" in text) and _ESCAPED.search(text) is not None)
+
+
+@cache
+def _is_odd() -> Callable[[str], bool]:
+    return compile_test(ODD_HINT)
+
+
+@cache
+def _is_spread() -> Callable[[str], bool]:
+    return compile_test(_SPREAD_HINT)
+
+
+def is_readable(text: str) -> bool:
+    """Return whether the engine of the tests can read a text; it has no answer for one with a lone surrogate."""
     if text.isascii():
-        return ("\\" in text or "%" in text or "&" in text) and _ESCAPED.search(text) is not None
-    return _ODD.search(text) is not None
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 _SIGNS = {"\u2212": "-", "\uff61": "."}  # which NFKC leaves, or makes a sign of another script

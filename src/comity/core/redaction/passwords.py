@@ -74,6 +74,11 @@ _NOT_A_SECRET = frozenset(
         " being been must should please forgotten lost same different unchanged default rotated revoked"
         " accepted rejected blank about for from"
         " old new requires rotation updated leaked compromised safe important auto generated policy field manager"
+        " siehe leer unbekannt folgt separat keines keine wird wurde liegt see tba tbc tbd ask voir vide inconnu ver"
+        " véase vacía vacío"
+        " vacio desconocida vedi vuota vuoto sconosciuta vide vazia desconhecida zie leeg onbekend patrz puste brak"
+        " viz prázdné neznámé"
+        " смотри пусто неизвестен дивись порожньо lásd üres vezi gol bkz boş неизвестна няма στο κενό unten oben beim per via"
         " mínimo minimo minimum mindestens erforderlich falsch ungültig abgelaufen geändert vergessen nicht muss darf requis"
         " obligatoire oublié invalide expiré doit requerida requerido obligatoria obligatorio incorrecta olvidada debe caducada"
         " obbligatoria errata deve senza obrigatória vereist verplicht wymagane неверный обязателен должен неверен"
@@ -323,13 +328,14 @@ PASSWORDS: tuple[PatternDetector, ...] = (
         category=Category.SECRET,
         priority=15,
         pattern=LatePattern(
-            rf"pass[ ]?phrase(?:{JOINT}|[ ](?:is[ ])?)[\"'“]?"
+            rf"(?:pass[ ]?phrase(?:{JOINT}|[ ](?:is[ ])?)[\"'“]?|(?:{_LABELS})(?:[ ](?:is|ist"
+            rf"|est))?[ ]?[:=]?[ ]?[\"“](?=[^\"”\n]{{8,80}}[\"”]))"
             r"(?P<value>(?:[a-z]{3,10}[ -]){3,7}[a-z]{3,10})(?![a-z ])",
             re.IGNORECASE,
         ),
         shape_chars_max=LONG_CHARS_MAX,
-        first="[pP]",
-        hint=r"(?i:pass[ ]?phrase)",
+        first=_FIRST,
+        hint=rf"(?i:pass[ ]?phrase)|(?i:{_LABELS})(?:[ ](?:is|ist|est))?[ ]?[:=]?[ ]?(?:\\?\"|“)(?i:[a-z]{{3,10}}[ \-]){{3}}",
         accept=_accept_passphrase,
     ),
     PatternDetector(

@@ -82,6 +82,11 @@ _ROMANCE_FIRST = (
     "Bd\\.|Boul\\.|Str\\.|Via|Viale|Piazza|Corso|Vicolo|Calle|C/|Avenida|Avda\\.|Av\\.|Paseo|Plaza|Carrera|Rua|Travessa|Praça"
     "|Largo|Alameda|Strada|Bulevardul|Rue|Cadde"
 )
+# A house number in words.
+_IN_WORDS = (
+    "(?:(?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)(?:-(?:one|two|three|four|five|six|seven|eight|nine))?|one|two|three"
+    "|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen)"
+)
 _CITY = (
     r"(?:,?[ \n](?:[A-Z]{1,2}-)?(?:[0-9]{4,6}|[A-Z][0-9]{4}[A-Z]{3}|[0-9]{2}-[0-9]{3}|[0-9]{3}[ ][0-9]{2}"
     r"|[0-9]{5}-[0-9]{3})(?:[ ][A-Z]{2})?"
@@ -245,6 +250,21 @@ PLACE: tuple[PatternDetector, ...] = (
         ),
     ),
     PatternDetector(
+        name="address_lines",
+        type="ADDRESS",
+        category=Category.ADDRESS,
+        priority=58,
+        pattern=LatePattern(
+            r"\A(?P<value>[^\W_][^;|<>\"{}@=:\0\n]{2,60}(?:\r?\n[^;|<>\"{}@=:\0\n]{2,60}){1,5})\s?\Z"  # the whole of a value
+        ),
+        shape_chars_max=480,
+        hint=rf"(?i:{in_hint(ADDRESS)}){HINT_GAP}[0-9]",
+        accept=_accept_keyed,
+        need=Need.CONTEXT,
+        context=words(rf"(?:{ADDRESS}): $"),
+        reach=4,
+    ),
+    PatternDetector(
         name="street_keyed",
         type="ADDRESS",
         category=Category.ADDRESS,
@@ -281,13 +301,13 @@ PLACE: tuple[PatternDetector, ...] = (
         category=Category.ADDRESS,
         priority=61,
         pattern=LatePattern(
-            rf"{BEFORE}[1-9][0-9]{{0,4}}[a-z]?,?[ ](?:[{LETTER}0-9'’.-]{{1,14}}[ ]){{1,3}}"
+            rf"{BEFORE}(?:[1-9][0-9]{{0,4}}[a-z]?|{_IN_WORDS}),?[ ](?:[{LETTER}0-9'’.-]{{1,14}}[ ]){{1,3}}"
             rf"{_SUFFIX}(?![A-Za-z0-9'’-]){_QUARTER}{_UNIT}",
             re.IGNORECASE,
         ),
         shape_chars_max=LONG_CHARS_MAX,
         hint=rf"(?i:addr|liv(?:es?|ing) ?(?:at|in|on)|resid|(?:ship|shipped|deliver|delivered|moved)[ _]?to|street){HINT_GAP}"
-        rf"[0-9][a-z]?,?[ ](?:[^ \"]+[ ])+(?i:{_SUFFIX}){HINT_AFTER}",
+        rf"(?:[0-9][a-z]?|(?i:{_IN_WORDS})),?[ ](?:[^ \"]+[ ])+(?i:{_SUFFIX}){HINT_AFTER}",
         accept=_accept_street,
         need=Need.CONTEXT,
         context=_ADDRESS_WORDS,
@@ -302,8 +322,9 @@ PLACE: tuple[PatternDetector, ...] = (
         pattern=LatePattern(
             rf"{BEFORE}(?:[1-9][0-9]{{0,3}}(?:[ ]?(?:bis|ter))?,?[ ](?i:{_ROMANCE})[ ]{_PARTICLE}{{0,3}}"
             rf"[A-Z\u00c0-\u00de][{LETTER}'’-]{{1,24}}(?:[ ][A-Z\u00c0-\u00de][{LETTER}'’-]{{1,24}}){{0,2}}{_CITY}"
-            rf"|[A-Z\u00c0-\u00de][{LETTER}.-]{{1,30}}{_GERMANIC}[ ]{_HOUSE}[ ]?[a-z]?{_DOOR}(?![0-9A-Za-z]){_CITY}"
-            rf"|[a-zäöü-]{{3,30}}(?:straße|strasse|str\.)[ ]{_HOUSE}[a-z]?,?[ ][0-9]{{5}}[ ][a-zäöüß-]{{2,24}}"
+            rf"|[A-Z\u00c0-\u00de][{LETTER}.-]{{1,30}}{_GERMANIC}(?:[ ]|(?<=str\.)|(?<=straße)"
+            rf"|(?<=strasse)){_HOUSE}[ ]?[a-z]?{_DOOR}(?![0-9A-Za-z]){_CITY}"
+            rf"|[a-zäöü-]{{3,30}}(?:straße|strasse|str\.)(?:[ ]|(?<=\.)){_HOUSE}[a-z]?,?[ ][0-9]{{5}}[ ][a-zäöüß-]{{2,24}}"
             rf"|(?:[A-Z\u00c0-\u00de][{LETTER}]{{1,20}}[ ]){{1,2}}(?:Straße|Strasse|Str\.|Weg|Platz|Allee|Ring|Damm"
             rf"|Ufer)[ ]{_HOUSE}[a-z]?{_DOOR}(?![0-9A-Za-z]){_CITY}"
             rf"|(?:{_ROMANCE_FIRST})[ ]{_PARTICLE}{{0,3}}(?:[A-Z\u00c0-\u00de][{LETTER}'’.-]{{1,24}}["
@@ -333,7 +354,8 @@ PLACE: tuple[PatternDetector, ...] = (
         ),
         shape_chars_max=LONG_CHARS_MAX,
         hint=(
-            rf"[0-9](?:[ ]?(?:bis|ter))?,?[ ](?i:{_ROMANCE})[ ]|(?i:{_GERMANIC})[ ][1-9]|(?:{_ROMANCE_FIRST})["
+            rf"[0-9](?:[ ]?(?:bis|ter))?,?[ ](?i:{_ROMANCE})[ ]|(?i:{_GERMANIC})[ ][1-9]|(?i:str\.|stra(?:ß|ss)e)[1-9]"
+            rf"|(?:{_ROMANCE_FIRST})["
             rf" ][^0-9]{{1,60}}[1-9]|{HINT_BEFORE_LETTER}(?:ul\.|ulica|al\.|os\.|pl\.)[ ][A-Z\u00c0-\u017f]"
             r"|(?:ул\.|улица|пр\.|проспект|просп\.|пр-т|пер\.|вул\.|вулиця|бул\.|бульвар|наб\.)[ ]"
             rf"|{HINT_BEFORE_LETTER}(?:Am|An der|An den|Auf der|Auf dem|Im|In der|Unter den|Zum|Zur|Beim|Alter|Alte|Neuer|Neue)"

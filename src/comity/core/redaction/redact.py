@@ -15,13 +15,13 @@ from typing import Any
 import msgspec
 
 from comity.core.document.slices import Sliced, in_one_go, whole
-from comity.core.redaction.birth import birth_parts
 from comity.core.redaction.candidates import Span
 from comity.core.redaction.detector import Detector
 from comity.core.redaction.labelled import LabelledDetector
 from comity.core.redaction.policy import DEFAULT_POLICY, Action, Policy
 from comity.core.redaction.scan import DEFAULT_SCANNER, Memory, Scanner, Wall
 from comity.core.redaction.shapes import WALL, plain_words
+from comity.core.redaction.split import split_parts
 from comity.core.redaction.users import USERS, is_login, named_user
 from comity.core.redaction.vault import TOKEN, Value, Vault
 
@@ -38,11 +38,26 @@ _LONG_CHARS = 256  # a text of a document that is a part of its own
 _TEXTS_KEPT = 4096  # of a document, whose judgement is kept in case they come again
 # `{"name": "phone", "value": …}` and `["phone", …]` name a value as `{"phone": …}` does.
 _NAMING = frozenset(
-    {"name", "key", "label", "field", "type", "kind", "attribute", "property", "question", "id", "title", "param", "column"}
+    re.findall(
+        r"\w+",
+        "name key label field type kind attribute property question id title param column meaning description desc"
+        " tipo typ art nombre"
+        " nome nom naam namn navn nazwa campo champ feld etiqueta libellé clave chave chiave titre titolo título тип"
+        " название 类型 名称 種類",
+    )
 )
 _NAMING |= {f"{first}{last}" for first in ("id", "document", "doc") for last in ("Type", "_type")}
-_NAMED = frozenset({"value", "val", "text", "content", "answer", "data"})
-_NUMBERED = frozenset({"number", "no", "nr"})  # `{"type": "PESEL", "number": …}`, but `{"account": {"number": …}}`
+_NAMED = frozenset(
+    re.findall(
+        r"\w+",
+        "value val text content answer data valor valeur wert valore waarde värde verdi værdi wartość hodnota érték"
+        " valoare vrijednost"
+        " значение значення 值 値 값",
+    )
+)
+_NUMBERED = frozenset(
+    re.findall(r"\w+", "number no nr numero número numéro nummer numer número номер 号码 番号 번호")
+)  # `{"type": "PESEL", "number": …}`, but `{"account": {"number": …}}`
 _NUMBERED |= {f"{first}{last}" for first in ("id", "document", "doc") for last in ("Number", "_number", "No", "_no")}
 _HEADS = frozenset({"columns", "cols", "header", "headers", "heads", "fields", "keys", "names"})
 _ROWS = frozenset({"rows", "data", "values", "records", "items", "table"})
@@ -418,7 +433,7 @@ class _Walk:
     def _object(self, value: dict[Any, Any], keys: tuple[str, ...], path: str) -> Sliced[dict[Any, Any]]:
         result: dict[Any, Any] = {}
         numbers: dict[str, int] = {}
-        parts = yield from birth_parts(value, keys)
+        parts = yield from split_parts(value, keys)
         heads = next((_heads(value[key]) for key in value if key in _HEADS), ())
         name = _name_in(value)
         has_login = not USERS.isdisjoint(value) and is_login(plain_words(key) for key in value if isinstance(key, str))
@@ -451,7 +466,7 @@ class _Walk:
             if heads and key in _ROWS and isinstance(item, list):
                 result[hidden] = yield from self._rows(item, heads, named, place)
             elif key in parts:
-                result[hidden] = self._hide("DOB", item, place)
+                result[hidden] = self._hide(parts[key], item, place)
             elif isinstance(item, str) and len(item) <= _LONG_CHARS:
                 result[hidden] = self._short(item, named, place)
             else:

@@ -15,7 +15,7 @@ from comity.core.redaction.columns import cells_of
 from comity.core.redaction.detector import Before, Detector, Need, PatternDetector
 from comity.core.redaction.hints import Family, families_of, has_digit, relevant
 from comity.core.redaction.labelled import LabelledDetector
-from comity.core.redaction.normal import Copy, is_odd
+from comity.core.redaction.normal import Copy, is_odd, is_readable
 from comity.core.redaction.shapes import CONTEXT_CHARS, SKELETON_CHARS, WALL, foreign_label_start
 from comity.core.redaction.table import DETECTORS
 
@@ -88,7 +88,7 @@ class Scanner:
 
     def may_find(self, text: str) -> bool:
         """Return False only if no detector can find anything in `text`."""
-        return not _is_readable(text) or self._may_match(text)
+        return not is_readable(text) or self._may_match(text)
 
     def may_find_in_json(self, raw: bytes) -> bool:
         """Return False only if no detector can find anything in the strings and keys of a JSON document."""
@@ -129,7 +129,7 @@ class Scanner:
 
     def relevant(self, text: str) -> Sliced[list[Detector]]:
         """Return the detectors that could find something in `text`."""
-        if not _is_readable(text):
+        if not is_readable(text):
             return list(self.detectors)
         found = yield from relevant(self._families_for(text), text, is_long=len(text) > self.slice_chars)
         return [self.detectors[place] for place in sorted(found | self._hintless)]
@@ -404,17 +404,6 @@ def _beats(challenger: Span, holder: Span) -> bool:
     if challenger.detector.priority != holder.detector.priority:
         return challenger.detector.priority < holder.detector.priority
     return challenger.end - challenger.start > holder.end - holder.start
-
-
-def _is_readable(text: str) -> bool:
-    """Return whether the engine can read a text; it has no answer for one with a lone surrogate."""
-    if text.isascii():
-        return True
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 DEFAULT_SCANNER: Final = Scanner(DETECTORS)

@@ -96,6 +96,7 @@ def _accept_authorization(value: str) -> int:
     return len(value) if len(value) >= 12 and not is_word else 0
 
 
+_BASE64 = "[A-Za-z0-9+/]"
 PRIVATE_KEY_LABEL = rf"PRIVATE KEY(?: BLOCK)?-----(?:\s|\\n|{WALL}){{0,12}}$"
 
 SECRETS: tuple[PatternDetector, ...] = (
@@ -146,7 +147,8 @@ SECRETS: tuple[PatternDetector, ...] = (
         category=Category.SECRET,
         priority=5,
         pattern=LatePattern(
-            r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,120}\.[A-Za-z0-9_-]{8,128}(?:[A-Za-z0-9_-]{0,24})(?:\.[A-Za-z0-9_-]{0,90})?"
+            r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,120}(?:[ ]?\.[ ]?|[ ]?\n)[A-Za-z0-9_-]{8,128}(?:[A-Za-z0-9_-]{0,24})"
+            r"(?:(?:\.|[ ]\.[ ]|\.\n)[A-Za-z0-9_-]{0,90})?"
         ),
         shape_chars_max=384,
         first="e",
@@ -191,7 +193,11 @@ SECRETS: tuple[PatternDetector, ...] = (
         type="PRIVATE_KEY",
         category=Category.SECRET,
         priority=4,
-        pattern=LatePattern(r"(?:(?<![A-Za-z0-9+/])|(?<=\\n))[A-Za-z0-9+/]{8,76}={0,2}(?![A-Za-z0-9+/=])"),
+        pattern=LatePattern(
+            rf"(?:(?<![A-Za-z0-9+/])|(?<=\\n))(?:{_BASE64}{{8,128}}+{_BASE64}{{0,128}}+{_BASE64}{{0,124}}+={{0,2}}(?![A-Za-z0-9+/=])"
+            rf"|{_BASE64}{{128}}{_BASE64}{{128}}{_BASE64}{{124}})"
+        ),
+        shape_chars_max=384,
         hint=rf"PRIVATE KEY(?: BLOCK)?-----{HINT_GAP}[A-Za-z0-9+/]{{16}}",
         need=Need.CONTEXT,
         context=Context(PRIVATE_KEY_LABEL),

@@ -132,6 +132,7 @@ _NO_DIGITS = re.compile("[^0-9]+")
 _IN_CLASS_OR_SPACE = re.compile(r"(\[[^\]]*\])| \??")
 _WIDER = {"[- ]": r"[ _\-]", "[ -]": r"[ _\-]"}
 _ONE_WORD = re.compile("[wW]hatsApp|MyKad|FaceTime|LinkedIn|GitHub|GitLab|TikTok|SnapChat|WeChat|PayPal")  # with a hump in it
+_LETTERS = re.compile(r"(?<!\S)[A-Za-z](?: [A-Za-z]){2,7}(?!\S)")  # of one word, as in `s_s_n`
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[_\-.\s]+")
 
 
@@ -273,6 +274,18 @@ def is_things(before: str, after: str) -> bool:
     return behind is not None and behind["word"] not in _BESIDE_ALONE
 
 
+_SAID = re.compile(
+    r"[\"'”]?[ ](?:is|was|are|ist|war|est|es|è|é|är|er)[ ](?:the|our|an?|its|die|der|das|eine?|le|la|un|une|el"
+    r"|il)[ ]([^\W\d_]{3,20})"
+)
+
+
+def is_said_of_thing(after: str) -> bool:
+    """Return whether the words behind a number say whose it is: "202-555-0143 is the part number"."""
+    said = _SAID.match(after)
+    return said is not None and is_foreign(said[1].lower())
+
+
 def is_joint(gap: str) -> bool:
     """Return whether nothing stands between a label and a value but signs, small words and names."""
     return _GAP.fullmatch(gap) is not None
@@ -367,7 +380,8 @@ def _last_word(text: str) -> tuple[int, str]:
 
 def plain_words(key: str) -> str:
     """Return a JSON key as the words it is made of: `homePhone_number` becomes `home Phone number`."""
-    return " ".join(_CAMEL.sub(" ", _ONE_WORD.sub(lambda match: match.group().capitalize(), key)).split())
+    words = " ".join(_CAMEL.sub(" ", _ONE_WORD.sub(lambda match: match.group().capitalize(), key)).split())
+    return _LETTERS.sub(lambda match: match.group().replace(" ", ""), words)
 
 
 def digits_of(value: str) -> str:

@@ -23,7 +23,8 @@ TABLE_CHARS_MAX: Final = 4_096  # of a table, held back until it ends: its heads
 _RELEASE_CHARS_MIN = 64  # while values are near, work is done once per this number of characters, not once per character
 _SEEN_CHARS = 4  # how far left the patterns look past the start of a value
 # No value reaches across so much plain prose: the longest inside one is the three words of a street in small letters.
-_PROSE = re.compile(r"(?:[a-z]{1,24}[ ,;]{1,2}){3,}")
+# Letters with a space after each are no prose.
+_PROSE = re.compile(r"(?:(?:[a-z][ ])?[a-z]{2,24}[ ,;]{1,2}){3,}")
 _PROSE_CHARS_MIN = 64
 
 assert VALUE_CHARS_MAX + CONTEXT_CHARS < HELD_CHARS_MAX
