@@ -25,7 +25,7 @@ ROUNDS = 60
 RATE = 0.1
 DECAY = 0.01
 LEAST = 0.2  # smaller weights are left out
-MARGIN = 0.9  # taken off the constant: a task beside another is the more common
+MARGIN = 0.5  # taken off the constant: a task beside another is the more common
 Row = tuple[bool, list[str]]
 
 

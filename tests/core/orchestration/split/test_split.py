@@ -28,7 +28,8 @@ PLAIN = read_corpus(Path(__file__).parent / "plain_requests.yaml")
 TRADES = read_corpus(Path(__file__).parent / "trades_requests.yaml")
 TRADES_BARS = {"single": 0.95, "sequential": 0.9, "parallel": 0.9, "mixed": 0.6}
 STEPS = read_corpus(Path(__file__).parent / "steps_requests.yaml")
-STEPS_BARS = {"sequential": 0.65, "parallel": 0.9}  # no word says the order
+MANNERS = read_corpus(Path(__file__).parent / "manners_requests.yaml")
+STEPS_BARS = {"sequential": 0.8, "parallel": 0.9}  # no word says the order
 LATER_BARS = {"single": 0.95, "sequential": 0.85, "parallel": 0.95, "mixed": 0.85}
 
 
@@ -58,6 +59,12 @@ def test_requests_from_many_trades_get_their_parts_in_order(kind: str) -> None:
 def test_most_steps_that_no_word_orders_get_their_order(kind: str) -> None:
     found = judged({kind: STEPS[kind]})[kind]
     assert sum(is_good for _, _, is_good in found) / len(found) >= STEPS_BARS[kind]
+
+
+@pytest.mark.parametrize("kind", ["single", "sequential", "parallel"])
+def test_formal_and_talkative_requests_get_their_parts_in_order(kind: str) -> None:
+    found = judged({kind: MANNERS[kind]})[kind]
+    assert sum(is_good for _, _, is_good in found) / len(found) >= 0.9, [text for text, _, good in found if not good]
 
 
 def test_the_weights_are_those_learnt_from_the_labelled_sets() -> None:
@@ -161,7 +168,11 @@ def test_a_part_after_two_waits_for_both_and_two_after_one_wait_for_it() -> None
 
 
 def test_what_refers_to_one_result_waits_for_that_part_alone() -> None:
-    assert [part.after for part in split("List the risks, draft a memo and send it to Bo").parts] == [(), (), (1,)]
+    assert [part.after for part in split("Water the ferns in the lobby, draft a memo for Ana and send it to Bo").parts] == [
+        (),
+        (),
+        (1,),
+    ]
 
 
 def test_neighbours_of_one_intent_stay_one_part_where_a_weak_connective_parts_them() -> None:

@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Final
 
 from comity.core.orchestration.split.connectives import WHEN
+from comity.core.orchestration.split.formal import FORMAL, is_statement_like
 from comity.core.orchestration.split.verbs import (
     AMBIGUOUS,
     AUXILIARIES,
@@ -100,7 +101,15 @@ _STATIVE: Final = frozenset(
         "weigh",
     ]
 )
+_MODALS: Final = frozenset({"can", "could", "should", "will", "would", "may", "might"})
+_SAYING: Final = re.compile(
+    r"\b(?:say(?:ing)?|stat(?:e|ing)|explain(?:ing)?|announc(?:e|ing)|mention(?:ing)?|remind(?:ing)?|inform(?:ing)?|tell(?:ing)?|warn(?:ing)?|not(?:e|ing)|since|because|when|if)\b",
+    re.IGNORECASE,
+)
+_SHOWN_HOW: Final = re.compile(r"\b(?:explain|show|teach|describe)\b[^,;]*\bhow\s+to\s+\w+[^,;]*$", re.IGNORECASE)
+_WAITING: Final = re.compile(r"\b(?:wait|waiting)\s+(?:for|until)\s[^,;]+$", re.IGNORECASE)
 _ENDS_WITH_VERB: Final = re.compile(r"\b(?:who|that|which|how|where)\s(?:[\w-]+\s+)*?(?P<verb>[a-z]+)$", re.IGNORECASE)
+_ARTICLES: Final = frozenset({"the", "a", "an", "my", "our", "your", "his", "her", "its", "their", "this"})
 _OTHERS: Final = re.compile(r"^\s*[a-z]+\s+(?:them|him|her|me|us|the\s+(?:one|best|top|first))\b", re.IGNORECASE)
 
 
@@ -127,24 +136,44 @@ def is_unfinished(text: str) -> bool:
     if found is None or not found[2].islower():
         return False
     verb = tokens(found[2])[0]
+    if verb.endswith("ing") or _WAITING.search(text):
+        return False  # "according to rating", "wait for the error rate to settle"
     is_other_form = verb in AMBIGUOUS and tokens(text)[0] in _TURNING  # "convert it to text"
-    return found[1].lower() != "to" or (bool(lemma(verb)) and not is_other_form)
+    return found[1].lower() != "to" or (bool(lemma(verb) or verb in RARE) and not is_other_form)
 
 
 def is_inside(left: str, right: str, connective: str) -> bool:
     """Return whether a verb that follows a connective has its subject or its object in the clause on the other side."""
+    left = FORMAL.sub("", left.strip(), count=1)
+    if _SHOWN_HOW.search(left) and "," not in connective and _ON_IT.match(right):
+        return True  # "explain how to put the phone on silent and switch it off"
     said, told = tokens(without_politeness(left)), tokens(without_politeness(right))
-    if not said or not told or told[0] in WH | AUXILIARIES:
+    if not said or not told:
         return False
+    if said[0] in WH and told[0] in _MODALS and told[1:2] and told[1] in VERBS | RARE:
+        return True  # "which of the volunteers have a licence and can drive the bus?"
+    if told[0] in WH | AUXILIARIES:
+        return False
+    is_statement = is_statement_like(right.strip()) and ";" not in connective
+    if (
+        is_statement
+        and starts_like_a_clause(left)
+        and not is_statement_like(without_politeness(left))
+        and FORMAL.sub("", right.strip()) == right.strip()
+    ):
+        return (
+            _SAYING.search(left.rpartition(";")[2]) is not None
+        )  # "write a notice that dogs must be led and the gate should be closed"
     is_then = "then" in connective.lower()
     is_whole = "," in connective and (
         WHEN.match(right) or not DETERMINERS.isdisjoint(told[1:2])
     )  # "…who will come, scale the recipe"
-    if not is_then and not is_whole and is_unfinished(left):
+    is_asked = without_politeness(right) != right.strip()  # "could you …"
+    if not is_then and not is_whole and not is_asked and is_unfinished(left):
         return True  # verbs of one object: "what does it cost to build and maintain the platform"
     if said[0] in WH | AUXILIARIES and _ALTERNATIVES.search(right):
         return True  # "what comes first, paying or saving?"
-    if without_politeness(right) != right.strip():
+    if is_asked:
         return False
     if "," in connective:
         return False
@@ -173,7 +202,8 @@ def _is_in_relative(left: str, right: str) -> bool:
         return False  # its subject is not done to itself: "find those who can help and invite them"
     if _ABLE.search(left):
         return True
-    if (found := _ENDS_WITH_VERB.search(left)) and found["verb"].lower() in VERBS | RARE:
+    found = _ENDS_WITH_VERB.search(left)
+    if found and found["verb"].lower() in VERBS | RARE and tokens(left)[-2] not in _ARTICLES:
         return True  # "how hospitals train and retain nurses"
     if tokens(right)[0] in _STATIVE and _OF_MANY.search(left):
         return True  # "hotels that allow pets and include breakfast"

@@ -32,8 +32,8 @@ class Piece:
 STRONG: Final = frozenset({Link.THEN, Link.LAST, Link.ALSO, Link.NUMBERED})
 
 _THEN: Final = (
-    r"(?:and\s*,?\s+|but\s+)?(?:(?:only\s+)?then|(?:the|your)\s+(?:next|second|third)\s+step\s+is\s+to|in\s+a\s+(?:second|third|next)\s+step|"
-    r"so(?:\s+that)?\s+(?:you|we)\s+can|after(?:\s+that|wards?|\s+this|\s+which(?:\s+(?:you|we))?)|subsequently|thereafter|following\s+that|from\s+there|"
+    r"(?:and\s*,?\s+|but\s+)?(?:(?:only\s+)?then(?!\s+(?:separately|independently))|(?:the|your)\s+(?:next|second|third)\s+step\s+is\s+to|in\s+a\s+(?:second|third|next)\s+step|"
+    r"so(?:\s+that)?\s+(?:you|we)\s+can|after(?:\s+that|wards?|\s+this|\s+which(?:\s+(?:you|we))?)|subsequently|thereafter|whereupon|following\s+(?:that|which)|(?:up)?on\s+completion(?=\s*,)|upon\s+which|from\s+there|"
     r"next(?=\s*,|\s+(?:up|please|{verb}))|(?:once|when|as\s+soon\s+as)\s+(?:(?:you|we)(?:'re|\s+are|'ve|\s+have)\s+(?:done|finished|got\s+"
     r"(?:it|that|them))|(?:you|we)\s+have\s+(?:it|that|them|both|all|those|these|the\s+(?:answers?|results?|numbers|figures))|"
     r"you\s+(?:know|see)\s+(?:it|that|them|this|the\s+(?:answers?|results?))|(?:that|this|it|which)(?:'s|\s+is|\s+has\s+been)\s+(?:done|finished|complete|completed|ready|in|clear|through|settled|decided|known|"
@@ -48,7 +48,7 @@ _LAST: Final = (
     r"as\s+(?:a|the)\s+(?:last|final)\s+step)"
 )
 _ALSO: Final = (
-    r"(?:and\s*,?\s+|but\s+)?(?:also|in\s+addition|additionally|(?:separately|independently)(?:\s+(?:from|of)\s+(?:that|this|it))?|besides(?:\s+that)?|meanwhile|in\s+parallel|in\s+the\s+mean(?:time|while)|while\s+(?:that|this|it)(?:'s|\s+is)\s+(?:going\s+on|running|happening|in\s+progress|under\s+way)|"
+    r"(?:and\s*,?\s+|but\s+)?(?:(?:then\s+|quite\s+|completely\s+|entirely\s+)?(?:separately|independently)(?:\s+(?:from|of)\s+(?:that|this|it))?(?:\s+and\s+unrelated(?:\s+to\s+(?:that|this|it))?)?|also|in\s+addition|additionally|(?:and\s+)?unrelated(?:ly|\s+to\s+(?:that|this))|likewise|on\s+(?:an?\s+)?(?:entirely\s+|completely\s+|totally\s+)?(?:another|separate|different|unrelated|other)\s+(?:note|matter|subject|topic)|besides(?:\s+that)?|meanwhile|in\s+parallel|in\s+the\s+mean(?:time|while)|while\s+(?:that|this|it)(?:'s|\s+is)\s+(?:going\s+on|running|happening|in\s+progress|under\s+way)|"
     r"at\s+the\s+same\s+time|simultaneously|while\s+(?:you\s+are|you're)\s+(?:at\s+it|doing\s+that)|on\s+top(?:\s+of\s+that)?|apart\s+from\s+that|"
     r"furthermore|moreover|plus|as\s+well\s+as|and\s+on\s+the\s+side|oh\s*,?\s*and|another\s+thing)"
 )
@@ -57,7 +57,7 @@ BOUNDARY: Final = re.compile(
     rf"""(?P<then>(?:\s*[,;–—-]+\s*|\s+|^)(?:{_THEN.replace("{verb}", _VERB)})\b\s*,?\s*)
     |(?P<last>(?:\s*[,;–—-]+\s*|\s+|^)(?:{_LAST})\b\s*,?\s*)
     |(?P<also>(?:\s*[,;–—-]+\s*|\s+|^)(?:{_ALSO})\b\s*,?\s*)
-    |(?P<and>\s*,\s*(?:and|but|so)\s+|\s+and\s*,\s*|\s+(?:and|&)\s+|\s*;\s*|\s+[–—-]\s+|\s*,\s*)""".replace("\n    ", ""),
+    |(?P<and>\s*,\s*(?:and|but|so)\s+|\s+and\s*,\s*|\s+(?:and|&)\s+|\s*;\s*|\s+[–—+-]\s+|\s*,\s*)""".replace("\n    ", ""),
     re.IGNORECASE,
 )
 _FOLLOWED: Final = re.compile(r"\s*,?\s+(?:and\s+)?(?:which\s+is\s+)?followed\s+by\s+", re.IGNORECASE)
@@ -140,9 +140,12 @@ def followed(text: str) -> list[str]:
 
 
 def sentences(text: str) -> list[str]:
-    """Return the sentences of a text; an abbreviation does not end one."""
+    """Return the sentences of a text; an abbreviation does not end one, nor does a full stop in quotation marks."""
     found: list[str] = []
-    for piece in _SENTENCE.split(text):
+    start, hidden = 0, _QUOTED.sub(lambda quoted: "x" * len(quoted.group()), text)
+    for end in [*_SENTENCE.finditer(hidden), None]:
+        piece = text[start : end.start() if end else len(text)]
+        start = end.end() if end else start
         is_abbreviated = (
             bool(found) and _ABBREVIATED.search(found[-1]) and not (_COMPANY.search(found[-1]) and _begins_anew(piece))
         )

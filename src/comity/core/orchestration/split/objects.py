@@ -10,12 +10,12 @@ from comity.core.orchestration.split.verbs import PAIRING, PREPOSITIONS, VERBS, 
 
 # Two tasks at once, the first as a noun or a gerund: "while you're checking the stock, draft the offer".
 _BESIDE: Final = re.compile(
-    r"^(?:whil(?:e|st)\s+(?:(?:you\s+are|you're)\s+|(?=(?:the\s+|our\s+)?[\w'’-]+\s+[a-z]+s\s+(?:the|our|my|an?)\s))|(?:at\s+the\s+same\s+time\s+as\s+(?:(?:you\s+are|you\'re)\s+)?|besides|apart\s+from|aside\s+from|in\s+addition\s+to|alongside|along\s+with|together\s+with|as\s+well\s+as)\s*)"
+    r"^(?:whil(?:e|st)\s+(?:(?:you\s+are|you're|you(?=\s+[a-z]+\s+(?:the|our|my|an?)\b))\s+|(?=(?:the\s+|our\s+)?[\w'’-]+\s+[a-z]+s\s+(?:the|our|my|an?)\s))|(?:at\s+the\s+same\s+time\s+as\s+(?:(?:you\s+are|you\'re)\s+)?|besides|apart\s+from|aside\s+from|in\s+addition\s+to|alongside|along\s+with|together\s+with|as\s+well\s+as)\s*)"
     r"(?!that\b|this\b|it\b|at\s+it|doing\s+that)(?P<one>[^,]{3,200}),\s*(?P<other>.+)$",
     re.IGNORECASE | re.DOTALL,
 )
 _WHILE: Final = re.compile(
-    r"\s*,?\s+while\s+(?:also\s+|simultaneously\s+)?(?=[a-z]+ing\b|[a-z]+\s+[a-z]+s\s+(?:the|our|my|an?)\s|you\s+(?!are\b|were\b|can\b|wait\b)|you(?:'re|\s+are)\s+[a-z]+ing\b(?!\s+(?:at|that)\b))(?:you(?:'re|\s+are)?\s+)?",
+    r"\s*,?\s+while\s+(?:also\s+|simultaneously\s+)?(?=[a-z]+ing\b|[a-z]+\s+[a-z]+s\s+(?:the|our|my|an?)\s|(?:someone|somebody)(?:\s+else)?\s+[a-z]+s\s|the\s+(?:[\w-]+\s+){1,3}(?:is|are)\s+(?:asked|requested|invited|directed)\s|you\s+(?!are\b|were\b|can\b|wait\b)|you(?:'re|\s+are)\s+[a-z]+ing\b(?!\s+(?:at|that)\b))(?:you(?:'re|\s+are)?\s+)?",
     re.IGNORECASE,
 )
 _TOGETHER: Final = r"(?:in\s+parallel|at\s+the\s+same\s+time|at\s+once|simultaneously|concurrently|side\s+by\s+side)"
@@ -28,11 +28,13 @@ _LISTED: Final = re.compile(
     re.IGNORECASE,
 )
 _THINGS: Final = re.compile(
-    r"^(?P<lead>(?:i|we)(?:'d|\s+would)?\s+(?:need|want|like)|give\s+(?:me|us)|get\s+(?:me|us)|prepare|send\s+me)\s+"
-    r"(?:(?:these|the\s+following|two|three|four|five|several)\s+)+(?:things|items|documents|deliverables|outputs)\s*:\s*(?P<things>.+)$",
+    r"^(?P<lead>(?:i|we)(?:'d|\s+would)?\s+(?:need|want|like)|give\s+(?:me|us)|get\s+(?:me|us)|prepare|send\s+me|need)?\s*"
+    r"(?:(?:(?:these|the\s+following|two|three|four|five|several)\s+)+(?:things|items|documents|deliverables|outputs)|in\s+one\s+go|all\s+in\s+one)(?:\s+please)?\s*:\s*"
+    r"(?P<things>.+)$",
     re.IGNORECASE,
 )
-_NOUN: Final = re.compile(r"^(?:an?|the|our|my)\s+\w", re.IGNORECASE)
+_OF_A_DAY: Final = re.compile(r"^(?:today|tonight|tomorrow|yesterday|this\s+\w+|next\s+\w+|last\s+\w+)['’]s\s", re.IGNORECASE)
+_NOUN: Final = re.compile(r"^(?:an?|the|our|my|one|two|three|four)\s+\w", re.IGNORECASE)
 _SECOND_OBJECT: Final = re.compile(  # "calculate the NPV first, then the IRR"
     r"^(?P<verb>[a-z]+)\s+(?P<one>[^,;]{2,80}?)(?:\s+first)?\s*,\s*(?:and\s+)?then\s+(?P<other>(?:[\w'’-]+\s*){1,5})[.!?]?$",
     re.IGNORECASE,
@@ -41,11 +43,12 @@ _SECOND_OBJECT: Final = re.compile(  # "calculate the NPV first, then the IRR"
 _WITH_OWN: Final = r"(?:[\w'’-]+\s+){1,4}?(?:for|in|of|from|on|at|to)\s+[^,;:.?!]{2,60}"
 _ASKED_FOR: Final = re.compile(
     r"^(?P<verb>(?:find\s+out|find|know|provide|obtain|get|book|order|fetch|pull|request|arrange|reserve|buy|prepare|write|draft|create|check|make|schedule|design|look\s+up)"
-    r"(?:\s+(?:me|us))?|(?:i|we)(?:'d|\s+would)?\s+(?:need|want|like)(?:\s+to\s+(?:know|see|have))?|(?:i'm|we're)\s+(?:after|looking\s+for)|(?:give|send|show|tell)\s+(?:me|us))\s+",
+    r"(?:\s+(?:me|us))?|(?:i|we)(?:'d|\s+would|\s+hereby|\s+also)*\s+(?:need|want|like|request|require)(?:\s+to\s+(?:know|see|have))?|(?:i'm|we're)\s+(?:after|looking\s+for)|(?:give|send|show|tell)\s+(?:me|us))\s+",
     re.IGNORECASE,
 )
 _THING_OF_ITS_OWN: Final = re.compile(
-    rf"^(?:(?:an?|the|my|our)\s+{_WITH_OWN}|[a-z]+s\s+(?:for|in|from|on|at|to)\s+[^,;:.?!]{{2,60}})[.!?]?$", re.IGNORECASE
+    rf"^(?:(?:an?|the|my|our|one|two|three|four)\s+{_WITH_OWN}|[a-z]+s\s+(?:for|in|from|on|at|to)\s+[^,;:.?!]{{2,60}})[.!?]?$",
+    re.IGNORECASE,
 )
 _TWO_ENDS: Final = re.compile(  # "send the lease to Ann and the keys to Bob", "ask Jo for the number and Ravi for the date"
     r"^(?P<verb>(?P<whom>ask)|[a-z]+)\s+"
@@ -75,9 +78,9 @@ def objects(sentence: str) -> list[tuple[str, Link]]:
     """Return a request for each object of one verb where the sentence counts or orders them; none for any other sentence."""
     bare = without_politeness(sentence)
     if found := _THINGS.match(bare):
-        things = _LISTED.split(found["things"])
-        if len(things) > 1 and all(_NOUN.match(one) for one in things):
-            return [(f"{found['lead']} {one}", Link.AND if at else Link.SENTENCE) for at, one in enumerate(things)]
+        things = _LISTED.split(found["things"].replace(";", ","))
+        if len(things) > 1 and all(_NOUN.match(one) or _OF_A_DAY.match(one) for one in things):
+            return [(f"{found['lead'] or 'get'} {one}", Link.AND if at else Link.SENTENCE) for at, one in enumerate(things)]
     alone = _AT_ONCE.sub("", bare)
     if (found := _ASKED_FOR.match(bare)) and (each := _of_each(found["verb"], _LISTED.split(bare[found.end() :]))):
         return each

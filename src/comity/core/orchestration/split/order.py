@@ -16,7 +16,7 @@ from comity.core.orchestration.split.reference import (
     refers_back,
     refers_to_one,
 )
-from comity.core.orchestration.split.verbs import AUXILIARIES, WH, without_politeness
+from comity.core.orchestration.split.verbs import AUXILIARIES, WH, tokens, without_politeness
 from comity.core.orchestration.split.work import (
     carries_on,
     is_about_its_topic,
@@ -68,7 +68,7 @@ def _tie(pieces: list[Piece]) -> None:
     if pieces[1:] and pieces[1].link is Link.AND and _START.match(pieces[0].text):
         pieces[1].link = Link.THEN
     for at, piece in enumerate(pieces):
-        if piece.link is Link.SENTENCE and at and _SAYS_THEN.search(piece.text):
+        if piece.link in _WEAK and at and (_SAYS_THEN.search(piece.text) or _is_waited_for(pieces, at)):
             piece.link = Link.THEN
         if is_repeated(piece.text, pieces[0].text):
             for one in pieces[1 : at + 1]:
@@ -76,6 +76,11 @@ def _tie(pieces: list[Piece]) -> None:
     if is_chain([one.text for one in pieces]) and all(one.link in _WEAK for one in pieces):
         for one in pieces:
             one.link = Link.THEN
+
+
+def _is_waited_for(pieces: list[Piece], at: int) -> bool:
+    """Return whether a piece or the one before it says to wait: "stop the job, wait five minutes, start it again"."""
+    return any(tokens(without_politeness(one.text))[:1] == ["wait"] for one in pieces[at - 1 : at + 1])
 
 
 def _needs(pieces: list[Piece]) -> list[bool]:

@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Final
 
 from comity.core.orchestration.split.connectives import ONE_THING, WHEN
+from comity.core.orchestration.split.formal import ASKED
 from comity.core.orchestration.split.verbs import GOING_ON, VERBS, lemma, tokens, without_politeness
 from comity.core.orchestration.split.work import OTHER_MATTER
 
@@ -22,11 +23,17 @@ _BACK_WORDS: Final = re.compile(
     "|".join(
         rf"\b(?:{pattern})\b".replace(" ", r"\s+")
         for pattern in (
-            r"it|them|they|its|their|both|thereof|therewith|accordingly|him(?! an?\b)|each(?=\W*$)",
+            r"it|them|they|its|their|both|thereof|therewith|therefrom|thereto|accordingly|so [a-z]+ed",
+            r"him(?! an?\b)|each(?=\W*$)",
             r"her(?= (?:to|the|for|about|in|on|with|that|if|when|by|from|as|back)\b|\W*$)",
             r"(?:why|how|when|where|who)(?=\W*$)",
             r"(?:for|to|of|per|in) (?:each|every) [a-z]+|(?:of|about|on|with|for) any [a-z]+",
-            r"that (?:many|much|sum|amount|number|date|day|price|rate|order|list|person|one)|which ones?",
+            r"(?:that|this) (?:many|much|sum|amount|quantity|number|date|price|rate|order|list|person|one)",
+            r"that day|which ones?",
+            rf"(?:in|on|for|at|during|over) that {_PERIODS}|(?:in|on|for|at|over) the same (?!time)[a-z]+",
+            r"your (?:corrections|edits|changes|comments|notes|suggestions|calculations?|assessment|analysis)",
+            r"the (?:corrected|revised|updated|edited|reworked|shortened) (?:version|text|copy|file|draft)",
+            r"that (?:fits?|match(?:es)?|suits?|works?|meets? (?:it|them|this))(?=\W*$)",
             r"the (?:[a-z]+ )?[a-z]+s? (?:responsible|affected|concerned|involved|in question|at fault)",
             r"(?:the )?(?:matching|corresponding|respective|resulting) [a-z]+",
             r"the (?:appropriate|necessary|relevant|required) [a-z]+",
@@ -73,7 +80,8 @@ _DOCUMENTS: Final = frozenset(  # verbs of requests that are things as well
 _RESULTS_OF: Final = {  # what a verb of requests makes
     "add": "total sum", "allocate": "allocation", "analyse": "analysis", "approve": "approval",
     "arrange": "appointment booking", "assess": "assessment",
-    "book": "appointment booking reservation confirmation tickets", "calculate": "calculation", "cluster": "clusters",
+    "book": "appointment booking reservation confirmation tickets", "calculate": "calculation", "cancel": "refund",
+    "cluster": "clusters",
     "compare": "comparison difference", "convert": "conversion", "describe": "description", "diagnose": "diagnosis",
     "evaluate": "evaluation", "explain": "explanation", "group": "groups", "measure": "measurements readings",
     "pay": "receipt payment", "photograph": "photos pictures", "pick": "choice", "project": "projection", "rank": "ranking",
@@ -96,7 +104,7 @@ _UNBOUND: Final = re.compile(  # a part of what stands before it: "flag anything
 _SOURCE: Final = re.compile(r"\bany\s+[a-z]+\s+from\s+(?!it\b|them\b|that\b|this\b|those\b|these\b)", re.IGNORECASE)
 _PRODUCT: Final = re.compile(  # what a part gives, named by a noun of no matter: "the marks", "the resulting text"
     r"\b(?:the|this|that|these|those|your)\s+(?:(?:[a-z]+(?:ed|ing|al)|new|main|net|full|best|worst|top)\s+)?"
-    r"(?:text|gist|essence|highlights|takeaways|file|output|figures?|numbers?|marks?|scores?|grades?|differences?|discrepanc(?:y|ies)|errors?|issues?|problems?|gaps?|changes"
+    r"(?:text|gist|essence|highlights|takeaways|file|output|figures?|numbers?|marks?|scores?|grades?|differences?|divergences?|deviations?|variances?|discrepanc(?:y|ies)|errors?|issues?|problems?|gaps?|changes"
     r"|translation|transcript|summary|shortlist|recommendations?|suggestions?|responses?|replies|options|matches|averages?|percentages?"
     r"|surplus|remainder|excess|shortfall|trends?|patterns?|culprits?|cause|solution|reasons?|selection|calculations?)\b"
     r"(?!\s+(?:of|for|from|about|in|with|between)\b|['’]s|\s+(?!to\b|since\b|as\b|by\b|on\b|and\b|into\b|accordingly\b|back\b)[a-z]+(?<!ed)(?<!ly)\b)",
@@ -112,13 +120,24 @@ _WITHIN: Final = re.compile(  # a pronoun for something that the same part names
     r"|(?:the|my|our)\s+[\w'’-]+s\s[^,;]{0,60}?\b(?:i|we|you|he|she)\s+(?:[a-z'’]+\s+){1,4}?them)\b",
     re.IGNORECASE,
 )
+_EXPLETIVE: Final = re.compile(  # "it" that stands for nothing: "if it's going to rain"
+    r"\bit(?:'s|\s+is|'ll|\s+will|\s+was)\s+(?:going\s+to\s+)?(?:be\s+)?(?:rain|snow|freez|sunny|windy|too\s+late|worth|possible|cheaper|better|best|necessary|safe|time)\w*"
+    r"|\bwith\s+(?:[\w'’-]+\s+){1,3}(?:on|in|inside)\s+it\b|\bin\s+for\s+its\b",
+    re.IGNORECASE,
+)
+_ITS: Final = re.compile(r"\b(?:its|their)\b", re.IGNORECASE)
+_OWN_RESULTS: Final = re.compile(
+    r"^\W*(?:get|give|find|show|fetch|look\s+up|tell|send)\s+(?:me\s+|us\s+)?the\s+([a-z]+)\s+(?:results?|scores?|answers?)\W*$",
+    re.IGNORECASE,
+)
 _EXTREME: Final = re.compile(  # of the things that stand before it: "redesign the slowest step"
     r"^\W*(?!(?:is|are|was|were|who|what|get|book|order|renew)\b)[a-z]+\s+the\s+(?:first|main|last|most\s+[a-z]+"
     r"|(?!latest|nearest|earliest|rest|test|request|interest|guest|west|east|harvest)[a-z]{2,}est)\s+[a-z]+\W*$",
     re.IGNORECASE,
 )
 _THERE: Final = re.compile(
-    r"^\W*(?!(?:what|how|who|when|where|which|is|are|do|does|can)\b)[a-z]+\s+(?!an?\b).*\bthere\W*$", re.IGNORECASE
+    r"^\W*(?!(?:what|how|who|when|where|which|is|are|do|does|can)\b)[a-z]+\s+(?:(?!an?\b).*\bthere\W*$|.+\bthere\s+(?:for|on|at|from|by|with|next|tomorrow|tonight|this)\b)",
+    re.IGNORECASE,
 )
 _THEIR_OWN: Final = re.compile(  # "ask Vienna for their timetable"
     r"(?<=\s)(?-i:[A-Z])\w+\s(?:[a-z]+\s+){0,2}(?:for|about|on|of|with|to)\s+(?:their|his|her|its)\b", re.IGNORECASE
@@ -140,11 +159,13 @@ _PLURAL: Final = re.compile(r"\b[a-z]{3,}(?<!s)s\b", re.IGNORECASE)
 
 def refers_back(text: str, before: str) -> bool:
     """Return whether a part needs the results of what stands before it."""
+    if (own := _OWN_RESULTS.match(text)) and before and own[1].lower() not in before.lower():
+        return False  # "pay the gas bill and get me the football results"
     return bool(
         _is_lone_verb(text)
         or (WHEN.match(text) and "," in text)
         or GOING_ON.match(text)
-        or _BACK_WORDS.search(_THEIR_OWN.sub("", _WITHIN.sub("", text)))
+        or _BACK_WORDS.search(_THEIR_OWN.sub("", _WITHIN.sub("", _EXPLETIVE.sub("", _by_its_doer(text)))))
         or (_UNBOUND.match(text) and not OTHER_MATTER.search(text) and not _SOURCE.search(text))
         or _PRODUCT.search(text)
         or _EXTREME.match(text)
@@ -154,6 +175,11 @@ def refers_back(text: str, before: str) -> bool:
         or _NOTIFIED.match(text)
         or _names_what_was_made(text, before)
     )
+
+
+def _by_its_doer(text: str) -> str:
+    """Return a text without the pronouns that stand for the one who is asked: "the museum is asked to lower its fees"."""
+    return _ITS.sub("", text) if ASKED.match(text) else text
 
 
 def is_repeated(text: str, before: str) -> bool:

@@ -17,7 +17,7 @@ from comity.core.orchestration.split.verbs import (
 )
 
 _DOER: Final = r"(?:having\s+|you(?:'ve|\s+have|\s+had|'re|\s+are|\s+will|'ll)?\s+(?:already\s+|first\s+|just\s+|been\s+)?)"
-_WHEN: Final = r"(?:after|once|when|as\s+soon\s+as|following|upon)"
+_WHEN: Final = r"(?:after|once|when|as\s+soon\s+as|following|upon|on(?=\s+(?:completion|receipt|approval)\s+of\b))"
 _ASKING: Final = WH | AUXILIARIES
 _NOT: Final = r"(?:please\s+)?(?:do\s+not|don't|never)"
 # Each pattern names the half to be done first `early`; the second value says which half is the main clause.

@@ -21,6 +21,7 @@ from comity.core.orchestration.split.connectives import (
     sentences,
     without_back_phrase,
 )
+from comity.core.orchestration.split.formal import evened, lead_in
 from comity.core.orchestration.split.objects import at_once, objects
 from comity.core.orchestration.split.order import ordered
 from comity.core.orchestration.split.plan import Plan
@@ -67,6 +68,9 @@ _HAVING: Final = re.compile(
     r"|(?!you\b|we\b|i\b|they\b)(?:the\s+|our\s+|my\s+)?[\w'’-]+\s+(?P<verb>[a-z]+)\s)",
     re.IGNORECASE,
 )
+_MIND: Final = re.compile(r"^(?:would|do)\s+you\s+mind\s+(?=\w+ing\b)", re.IGNORECASE)
+_GERUND: Final = re.compile(r"(^|\b(?:and|then|or)\s+(?:then\s+)?|,\s*)(\w+ing)\b", re.IGNORECASE)
+_HAS_NOT: Final = re.compile(r"\s*ha(?:ve|s)\s+(?:not|no|never|already|been|only|just)\b", re.IGNORECASE)
 _QUOTE: Final = re.compile(r"\s*[\"'“‘]")
 _LISTED: Final = re.compile(r",\s*((?:[\w'’-]+\s*){1,3})$")
 _COMMA: Final = re.compile(r",(?!\d)")
@@ -80,7 +84,7 @@ _TROUBLE: Final = re.compile(
     r"^(?:my|our|the|i)\b.*(?:n't|\b(?:not|cannot|never|wrong|broken|missing|stuck|down|fails?))\b", re.IGNORECASE
 )
 _MANNER: Final = re.compile(
-    r"^\s*(?:(?:explain|justify|state|give)\s+(?:it|why|your\s+\w+)\s*[.!?]?|keep\s+(?:it|them|this|that|the|my|our)\s.{2,60}|(?:be|make\s+it)\s+\w+\s*[.!]?)$",
+    r"^\s*(?:(?:explain|justify|state|give)\s+(?:it|why|your\s+\w+)\s*[.!?]?|keep\s+(?:it|them|this|that|the|my|our)\s.{2,60}|(?:be|make\s+it)\s+(?:(?:a\s+(?:bit|little)|more|less|slightly)\s+)?\w+\s*[.!]?)$",
     re.IGNORECASE,
 )
 _IN_ORDER: Final = re.compile(
@@ -175,13 +179,29 @@ def _is_request(intro: str) -> bool:
 
 
 def _of_sentence(sentence: str) -> list[Piece]:
+    sentence = _without_gerunds(evened(sentence, without_politeness(sentence)))
     turned = reversed_parts(sentence)
     if turned is not None:
         early, late = turned
         first, second = _cuts(early), _cuts(late)
         second[0].link = Link.THEN
         return [*first, *second]
-    return _beside(sentence) or _of_one_verb(sentence) or _cuts(sentence)
+    if beside := _beside(sentence):
+        return beside
+    told = lead_in(sentence)
+    if told is not None and not _stands(told[0], is_strong=True) and not is_condition(told[0]):
+        found = _of_sentence(told[1])
+        found[0].text = f"{told[0]}{found[0].text}"
+        return found
+    return _of_one_verb(sentence) or _cuts(sentence)
+
+
+def _without_gerunds(sentence: str) -> str:
+    """Return "would you mind checking the list and sending it" as "check the list and send it", another sentence as it is."""
+    mind = _MIND.match(sentence)
+    if mind is None:
+        return sentence
+    return _GERUND.sub(lambda found: f"{found[1]}{lemma(found[2].lower()) or found[2]}", sentence[mind.end() :])
 
 
 def _beside(sentence: str) -> list[Piece]:
@@ -245,6 +265,8 @@ def _is_cut(left: str, right: str, kind: Link, connective: str, *, is_first: boo
         return False
     if is_strong:
         return True
+    if len(said) == 2 and said[1] in VERBS and told[0] in VERBS and "," not in connective:
+        return False  # "grant read and write access"
     if _is_last_of_list(left, told, connective):
         return False
     if (
@@ -253,8 +275,16 @@ def _is_cut(left: str, right: str, kind: Link, connective: str, *, is_first: boo
         and (told[0] not in WH | AUXILIARIES or _PREDICATE.match(right))
     ):
         return False  # a second predicate: "which campaigns reached 10,000 people and cost less than 2 cents"
-    if told[0] in WH and not _is_condition_of_more(right) and (_has_subordinate(said) or said[0] not in WH | AUXILIARIES):
+    is_asked_anew = ";" in connective and (told[0].endswith("'s") or bool(AUXILIARIES & set(told[1:3])))
+    if (
+        told[0] in WH
+        and not is_asked_anew
+        and not _is_condition_of_more(right)
+        and (_has_subordinate(said) or said[0] not in WH | AUXILIARIES)
+    ):
         return False  # "tell me what it costs and why it matters"
+    if _HAS_NOT.match(right):
+        return False  # "members who joined in May and have not paid"
     if told[0] in AUXILIARIES and said[0] not in WH | AUXILIARIES and not _is_caused(without_politeness(right)):
         return False
     if told[0] in WH and not WHEN.match(right) and is_about_the_same(right):
@@ -345,6 +375,8 @@ def _begins(text: str, kind: Link) -> bool:
     if starts_like_a_clause(text, is_strong=kind in STRONG):
         return True
     words = tokens(without_politeness(text))
+    if kind is Link.ALSO and words and words[0].endswith("ing") and lemma(words[0]):
+        return True  # "as well as ordering a taxi"
     if not words:
         return False
     after = without_back_phrase(text)

@@ -6,6 +6,8 @@ import re
 from functools import lru_cache
 from typing import Final
 
+from comity.core.orchestration.split.formal import FORMAL, TO_BE_DONE, WISHED
+
 _PLAIN: Final = """
 accept add adjust advise align allocate amend analyse analyze announce answer apply appraise approve arrange ask assemble
 assess assign attach attribute audit backtest begin block boil book bring build buy calculate call cancel carve categorise
@@ -61,6 +63,15 @@ discharge admit administer dispense depose notarise notarize countersign redline
 capitalise capitalize lint rebase containerise containerize throttle offboard rebook reprice relabel ascertain peruse deduce
 reword declutter decorate dismantle evict sue arbitrate nudge welcome reassure caution unmute harvest hang bump backdate
 reassess requote
+accompany accrue acquit alphabetise alphabetize animate appoint autoscale babysit backport bathe befriend celebrate
+commemorate complain deactivate depute deter detach digitise digitize disinfect dissuade downscale elect enact enquire
+excavate fertilise fertilize flush fry groom headhunt inaugurate indemnify induct interrogate invigilate launder litigate
+livestream lodge marinate mash matriculate mothball moisten neuter overrule penalise penalize plead prefill prepay preapprove
+purge ratify reactivate recertify redecorate refinance refuel refurbish reinstate reissue reload remodel renovate repeal
+repost repot reprint republish rescale restate resubscribe resume retag retitle retype revalidate rewire rework rewrap scold
+simmer solder sublet testify truncate unarchive unassign unclog underwrite unfollow unjam unpin unplug unpublish unscrew
+unseal unshare untag untie unveil upscale usher ventilate vouch wish consign drag haul dial fail impose exempt discourage
+prosecute void arm disarm
 """
 # Verbs that are nouns as often: a verb only before what a noun phrase begins with, or at the end of a strong cut.
 _AMBIGUOUS: Final = """
@@ -77,6 +88,11 @@ back bill charge code credit date drive guide host lease light mix patch pin pro
 staff tax trade wire average cap commission contest float ground inventory mock pool probe prompt prototype question scope
 seed sequence showcase spin stack stamp weight workshop phone bin drain dress exhibit forge heat lift nail press rake reward
 roast seal spray staple tie tile treat tune shape iron park frame
+air award ban bandage bid bleach bless board bolt bookmark brush caption catalog catalogue charter clock comfort compost cool
+cordon dice discipline dose drill dry dub dust earmark exercise expense express ferry film fine fire frost glaze glue grate
+grill guarantee hail hammer hedge honor honour knot lecture levy message milk mount mulch net number offset page petition
+plant plaster poll praise prime protest quiz requisition rivet sack sand saw scrap screw season sentence shoot stake star
+steam subpoena tail tender toast tweet wallpaper warm wax free
 """
 RARE: Final = frozenset(_RARE.split())
 VERBS: Final = frozenset(_PLAIN.split()) | frozenset(_AMBIGUOUS.split()) - {"sale", "summary"}
@@ -171,7 +187,7 @@ _POLITE: Final = re.compile(
     |(?:can|could|would|will)\ (?:you|we|i|someone)\ (?:please\ |kindly\ |also\ |then\ |just\ |perhaps\ |still\ )*(?=\w)
     |(?:i|we){_ALSO}\ (?:like|want|need|wish|love|have|got)\ (?:you\ |someone\ |us\ )?to\ (?:also\ |then\ )?
     |(?:someone|somebody)(?:\ else)?\ to\s
-    |(?:you|we)\ (?:should|must|need\ to|can|have\ to)\ (?:also\ |then\ )?
+    |(?:you|we)\ (?:should|must|need\ to|can|could|have\ to)\ (?:also\ |then\ )?
     |(?:both|all)(?:\ of)?\ (?:these|this|the\ following)(?:\ please)?\ ?[:–—-]\ *
     |(?:help|assist)\ (?:me|us)\ (?:to\ |with\ (?=\w+ing\b))?(?!with\b)(?=\w)|let's\ |let\ us\s
     |(?:go\ ahead\ and|try\ to|be\ sure\ to|make\ sure\ to|don't\ forget\ to|remember\ to|feel\ free\ to|i\ ask\ you\ to
@@ -188,6 +204,7 @@ _NEEDED: Final = re.compile(  # "the Baker file needs closing"
 _WORD: Final = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 
 
+_VERB_AHEAD: Final = re.compile(r"\b(?:to|you|we|someone|somebody|anyone|kindly|please)\W*$", re.IGNORECASE)
 _WITH_OF: Final = frozenset({"think", "dispose", "take", "get", "make"})
 
 
@@ -225,7 +242,8 @@ def without_politeness(text: str) -> str:
     before = None
     while before != text:
         before = text
-        text = _POLITE.sub("", text.strip(" ,:-–—\t\n"), count=1)
+        text = text.strip(" ,:-–—\t\n")
+        text = _POLITE.sub("", FORMAL.sub("", text, count=1), count=1)
     return text
 
 
@@ -236,7 +254,7 @@ def starts_like_a_clause(text: str, *, is_strong: bool = False) -> bool:
     if not words:
         return False
     first = words[0]
-    if GOING_ON.match(bare) or _NEEDED.match(bare):
+    if GOING_ON.match(bare) or _NEEDED.match(bare) or TO_BE_DONE.match(bare) or WISHED.match(bare):
         return True
     if _WANTING.match(bare):
         return len(words) > 2  # "I need" and what
@@ -248,7 +266,7 @@ def starts_like_a_clause(text: str, *, is_strong: bool = False) -> bool:
         first, words = words[1], words[1:]
     if first in RARE:
         return words[1:] in (["it"], ["them"], ["him"], ["her"]) or (
-            len(words) > 2 and (words[1] in DETERMINERS or words[1] == "up" or _is_named(bare))
+            _is_named(bare) or (len(words) > 2 and (words[1] in DETERMINERS or words[1] == "up"))
         )
     if words[1:2] == ["of"] and first not in _WITH_OF and not is_strong:
         return False  # a noun: "the phone number and address of the branch"
@@ -256,6 +274,8 @@ def starts_like_a_clause(text: str, *, is_strong: bool = False) -> bool:
         first = lemma(first)
     if first not in VERBS and first.removeprefix("re").removeprefix("-") in VERBS:
         first = first.removeprefix("re").removeprefix("-")  # "redistribute"
+    if first not in VERBS and _VERB_AHEAD.search(text[: len(text) - len(bare)]) and _may_be_a_verb(first) and len(words) > 1:
+        return True  # "could you" and a verb that is in no list
     if first not in VERBS:
         return (_has_object(words) or (is_strong and words[1:2] in (["a"], ["an"]))) and _may_be_a_verb(first)
     if is_strong:

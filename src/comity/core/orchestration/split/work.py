@@ -10,7 +10,7 @@ from comity.core.orchestration.split.verbs import VERBS, tokens, without_politen
 # Verbs by their stage in a piece of work: bring something, work on it, make something of it, hand it over.
 _BRINGING: Final = """
 load fetch pull import collect gather extract download scan read scrape retrieve parse transcribe export query open review
-merge locate interview
+merge locate interview grab capture obtain
 """
 _WORKING: Final = """
 clean remove normalise normalize deduplicate dedupe distil summarise summarize sort group cluster aggregate filter tabulate
