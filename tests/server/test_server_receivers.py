@@ -106,7 +106,11 @@ def test_progress_prolongs_a_lease_one_question_is_open_at_a_time_and_an_end_tak
             place = f"/v1/handoffs/{await _made(served)}"
             taken = (await _post(served, f"{place}/accept", agent_id="o11y")).json()
             lease, until, state = taken["lease"], taken["lease_until"], served.server.app.state
-            for path, body in (("progress", {"data": {}}), ("heartbeat", {}), ("ask", {"question": "Which disk?", "wait_ms": 0})):
+            for path, body in (
+                ("progress", {"data": {}}),
+                ("heartbeat", {}),
+                ("ask", {"question": "Which disk?", "wait_ms": 0}),
+            ):
                 began_ms = state.now_ms()
                 while state.now_ms() == began_ms:
                     await asyncio.sleep(0)

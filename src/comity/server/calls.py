@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from comity import CallHandle
 from comity.core.access import Principal, Right
-from comity.core.call.limits import TIMEOUT_MS_CEILING, Limits
+from comity.core.call.limits import Limits
 from comity.core.document.slices import ONE_GO_BYTES
 from comity.core.envelope.envelope import Background, Error, Priority, Status
 from comity.errors import CallerError, UnavailableError
@@ -139,9 +139,6 @@ def options_of(principal: Principal, body: CallBody, heads: Heads) -> dict[str, 
         "request_id": body.request_id if heads.idempotency_key is None else _request_id(body, heads, tenant_id, user_id),
     }
     if body.timeout_ms is not None:
-        if not 0 <= body.timeout_ms <= TIMEOUT_MS_CEILING:
-            message = f"timeout_ms must be from 0 to {TIMEOUT_MS_CEILING}"
-            raise CallerError(message, code="INPUT_VALIDATION_FAILED")
         options["timeout_ms"] = body.timeout_ms
     if body.priority is not _NORMAL:
         options["priority"] = body.priority

@@ -57,6 +57,12 @@ def test_the_quick_test_calls_no_text_clean_in_which_something_is_found(text):
         assert may_hold_personal_data(json.dumps([text]).encode())
 
 
+@pytest.mark.parametrize("heads", ["user,password", "User,Password", "USER,PASSWORD"])
+def test_a_column_of_users_beside_one_of_passwords_holds_user_names_however_its_head_is_written(heads):
+    kinds = {one.type for one in redact_text(f"{heads}\nmjones,Hunter2!x\nbkent,Sommer19!\n", new_vault()).found}
+    assert kinds == {"USERNAME", "PASSWORD"}
+
+
 @given(texts(), texts())
 def test_two_vaults_never_restore_each_others_tokens(text, other):
     ours, theirs = new_vault("kqzmtwbf"), new_vault("yyyyyyyyyy")

@@ -283,6 +283,11 @@ def test_a_scanner_that_has_seen_all_kinds_of_text_stays_quick():
     assert not any(scanner.may_find_in_json(plain) for _ in range(40))
 
 
+def test_a_text_without_a_digit_is_asked_of_no_family_whose_values_begin_with_one():
+    without = [family for family in families_of(DETECTORS) if not family.needs_digit]
+    assert len(without) == len(families_of(DETECTORS)) - 3  # digits alone, and numbers of contact and of finance
+
+
 def test_few_hints_that_wait_for_the_end_of_a_text_share_a_pattern():
     """Each such hint multiplies the states of the others, and no warm process would come to an end of building them."""
     for family in families_of(DETECTORS):

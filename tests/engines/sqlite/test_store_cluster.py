@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import struct
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator
@@ -162,6 +163,23 @@ async def test_what_waits_for_a_process_is_bounded_and_its_socket_is_for_its_use
         while heard[-1] != b"c":
             await asyncio.sleep(0)
         assert heard == [b"a" * 50, b"c"]
+    finally:
+        await one.close()
+        await other.close()
+
+
+async def test_nothing_is_sent_to_a_socket_of_another_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store, heard = tmp_path / "s.db", list[tuple[str, bytes]]()
+    monkeypatch.setattr(transport_module, "_is_own", lambda connection: not isinstance(connection, socket.socket))
+    one, other = (SocketTransport(store, lambda _: True) for _ in range(2))
+    try:
+        await one.open("n1", lambda sender, message: heard.append((sender, message)))
+        await other.open("n2", lambda *_: None)
+        assert list(other.peers()) == ["n1"]  # its socket is there; whose it is a connection says
+        other.send("n1", b"secret")
+        while other.peers():
+            await asyncio.sleep(0)
+        assert (heard, list(one.hosts("A"))) == ([], [])
     finally:
         await one.close()
         await other.close()

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sqlite3
+from types import SimpleNamespace
 
 import pytest
 
-from comity import Agent, Context, Node, Reply, Status
+from comity import Agent, Context, Node, Policy, Reply, Status
+from comity.runtime.call.settle import ANSWER_MS_MAX, _is_answered
 from comity.runtime.session.privacy import Privacy
 from comity.testing import VirtualClock
+from comity.testing.contracts.records import request
 
 
 class Stopped(VirtualClock):
@@ -99,3 +102,33 @@ async def test_a_call_that_has_ended_is_not_kept_until_its_deadline(make_node):
         await node.call("A", "GO", user_id="u", timeout_ms=60_000)
         (slot,) = node._path.settlement.deadlines._slots.values()  # what is kept is seen nowhere else
         assert not slot
+
+
+@pytest.mark.parametrize(
+    ("late_ms", "has_answer", "counts"),
+    [(-1, True, True), (ANSWER_MS_MAX, True, True), (ANSWER_MS_MAX + 1, True, False), (0, False, False)],
+)
+def test_an_answer_that_was_stored_in_time_is_taken_for_a_moment_after_the_deadline(late_ms, has_answer, counts):
+    asked = request("r")
+    call = SimpleNamespace(request=asked, has_answer=lambda: has_answer)
+    assert _is_answered(call, asked.deadline_at + late_ms) is counts
+    assert not _is_answered(SimpleNamespace(request=asked, has_answer=None), asked.deadline_at)
+
+
+async def test_calls_side_by_side_whose_objectives_are_alike_once_personal_data_is_masked_both_end(make_node):
+    boss, clerk = Agent("BOSS"), Agent("CLERK")
+
+    @boss.capability("GO")
+    async def go(ctx: Context) -> list[str]:
+        people = ("ann@example.com", "eve@example.com")
+        replies = await ctx.gather(*(ctx.call("CLERK", "MAIL", objective=f"mail {one}") for one in people))
+        return [reply.unwrap() for reply in replies]
+
+    @clerk.capability("MAIL")
+    async def mail(ctx: Context) -> str:
+        await asyncio.sleep(1)
+        return ctx.request.objective
+
+    async with make_node([boss, clerk], privacy=Privacy(policy=Policy({"EMAIL": "mask"}))) as node:
+        reply = await node.call("BOSS", "GO", user_id="u")
+    assert reply.data == ["mail ****@example.com"] * 2

@@ -14,7 +14,7 @@ from comity.core.journal.records import Document, Saved
 from comity.engines.memory.journal import MemoryJournal
 from comity.errors import CallerError
 from comity.runtime.call.tools import REASON_CHARS_MAX, Approval
-from comity.runtime.session.approvers import Approver
+from comity.runtime.session.approvers import Approver, question
 
 EMAIL, PHONE = "ann@example.com", "+49 151 12345678"
 ALICE = {"user_id": "alice", "tenant_id": "acme", "session_id": "s", "request_id": "r"}
@@ -223,3 +223,14 @@ def test_a_question_is_a_persons_own_only_with_name_and_tenant(person, sees, is_
     )
     assert (person.sees(asked), person.is_own(asked)) == (sees, is_own)
     assert Approver("ann").is_own(replace(asked, tenant_id="default"))
+
+
+async def test_a_question_in_a_session_that_is_another_users_now_shows_nothing_of_that_user(make_node):
+    async with make_node([bank()], tools=[pay_tool()]) as node:
+        await ask(node, user_id="bob")
+        sessions, privacy = node._path.sessions, node._path._privacy
+        (of_bob,) = node.approvals()
+        of_alice = replace(of_bob, user_id="alice")
+        alice, bob = (Approver(name, "acme") for name in ("alice", "bob"))
+        assert question(of_bob, bob, privacy, sessions).inputs == {"to": EMAIL}
+        assert question(of_alice, alice, privacy, sessions).inputs == of_bob.inputs != {"to": EMAIL}
