@@ -72,7 +72,7 @@ _GRADES: Final = {
     "moderate": "medium",
     "mid": "medium", "normal": "medium", "average": "medium", "p2": "high", "sev2": "high", "sev 2": "high", "elevated": "high",
     "p3": "medium", "sev3": "medium", "sev 3": "medium", "p4": "low", "sev4": "low", "sev 4": "low", "minor": "low",
-    "minimal": "low",
+    "minimal": "very low", "negligible": "very low",
 }  # fmt: skip
 _SIZES: Final = {
     "xs": "extra small", "s": "small", "m": "medium", "l": "large", "xl": "extra large", "xxl": "extra extra large",

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
-from comity.core.orchestration.conflict import texts
+from comity.core.orchestration.conflict import sentences, texts
 from comity.core.orchestration.conflict.clock import clock, clock_beside
 from comity.core.orchestration.conflict.dates import intervals_of_both, meet, month
 from comity.core.orchestration.conflict.fields import Claim, walk
@@ -218,6 +218,8 @@ def _quantities(one: Quantity, other: Quantity, path: str, rules: Rules) -> Find
     note = ""
     if one.period and other.period and one.period != other.period:
         one, other = one.for_a_year(), other.for_a_year()
+    if one.per and other.per and one.per != other.per:
+        return Finding(Relation.CONFLICT, "for each of different things")
     if one.dimension != other.dimension:
         if one.dimension and other.dimension:
             return Finding(Relation.CONFLICT, "units of different dimensions")
@@ -337,28 +339,28 @@ def _figure_in_text(left: Any, right: Any, rules: Rules) -> Finding | None:
     number, text = (left, right) if isinstance(right, str) else (right, left)
     if not isinstance(text, str) or isinstance(number, bool) or not isinstance(number, int | float):
         return None
-    found = texts.figures(text)
+    found = sentences.figures(text)
     return _numbers(number, found[0], "", rules, 0) if len(found) == 1 else None
 
 
 def _sentences(left: str, right: str, name: str, rules: Rules) -> Finding:
-    if why := texts.turned_round(left, right):
+    if why := sentences.turned_round(left, right):
         return Finding(Relation.CONFLICT, "text", why)
-    if why := texts.attributed(left, right):
+    if why := sentences.attributed(left, right) or sentences.done_by_another(left, right):
         return Finding(Relation.CONFLICT, "text", why)
-    if why := texts.swapped(left, right):
+    if why := sentences.swapped(left, right):
         return Finding(Relation.CONFLICT, "text", why)
-    if texts.are_alike(left, right):
-        one, other = texts.figures(left), texts.figures(right)
+    if sentences.are_alike(left, right):
+        one, other = sentences.figures(left), sentences.figures(right)
         if one and len(one) == len(other):
             for first, second in zip(one, other, strict=True):
                 found = _dates(first, second, "year", rules, 0) or _numbers(first, second, "", rules, 0)
                 if found is not None and found.relation is Relation.CONFLICT:
                     return Finding(Relation.CONFLICT, "text", f"figures: {first} / {second}")
-        if why := texts.exchanged(left, right) or texts.other_phrase(left, right):
+        if why := sentences.exchanged(left, right) or sentences.other_phrase(left, right):
             return Finding(Relation.CONFLICT, "text", why)
         return Finding(Relation.AGREE, "text")
-    is_one_answer = bool(_ONE_ANSWER.search(name)) and texts.share_a_word(left, right)
+    is_one_answer = bool(_ONE_ANSWER.search(name)) and sentences.share_a_word(left, right)
     return Finding(Relation.CONFLICT if is_one_answer else Relation.UNKNOWN, "text about something else")
 
 

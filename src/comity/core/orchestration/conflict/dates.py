@@ -27,6 +27,10 @@ _MONTHS: Final = {
 }  # fmt: skip
 _MONTH: Final = "|".join(sorted(_MONTHS, key=len, reverse=True))
 _YEAR: Final = r"(?P<year>(?:19|20|21)\d\d)"
+_WEEKDAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_NAMED_DAY: Final = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
+_NTHS: Final = "first|second|third|fourth|last|1st|2nd|3rd|4th"
+_NTH: Final = {"fir": 0, "1st": 0, "sec": 1, "2nd": 1, "thi": 2, "3rd": 2, "fou": 3, "4th": 3}
 _PART: Final = r"early|mid|late|(?:the )?(?:beginning|start|middle|end) of"
 _PATTERNS: Final = tuple(
     re.compile(pattern, re.IGNORECASE)
@@ -52,6 +56,8 @@ _PATTERNS: Final = tuple(
         rf"^(?P<first>\d{{1,2}})[/-](?P<other>\d{{1,2}})[/-]{_YEAR}$",
         rf"^{_YEAR}-?W(?P<week>\d\d?)(?:-(?P<weekday>[1-7]))?$",
         rf"^(?:calendar )?(?:week|CW|KW) ?(?P<week>\d\d?)(?: of|,|/)? ?{_YEAR}$",
+        rf"^(?:the )?(?P<nth>{_NTHS}) (?P<named>{_NAMED_DAY}) (?:in|of) (?P<word>{_MONTH})\.?,? {_YEAR}$",
+        rf"^(?:the )?week (?:of|commencing|beginning|starting|from) (?P<inside>.+{_YEAR})$",
         rf"^{_YEAR}[/-](?:20)?(?P<next>\d\d)$",
     )
 )
@@ -76,7 +82,7 @@ _UNTIL: Final = re.compile(
     r"^(?:(?:valid|effective|due)\s+)?(?:until|till|by|on|from|since|as of|due|before|no later than)\s+(?=.*\d{2})",
     re.IGNORECASE,
 )
-_FISCAL: Final = re.compile(r"\b(?:fy|(?:fiscal|financial|calendar) year|^year) ?(?=(?:19|20|21)\d\d\b)", re.IGNORECASE)
+_FISCAL: Final = re.compile(r"\b(?:fy|(?:fiscal|financial|calendar)(?: year)?|^year) ?(?=(?:19|20|21)\d\d\b)", re.IGNORECASE)
 _ORDINAL: Final = re.compile(
     r"(?:\bthe )?\b(?P<which>first|second|third|fourth|1st|2nd|3rd|4th)[ -](?P<part>half|quarter)(?: of|,)? ", re.IGNORECASE
 )
@@ -191,6 +197,10 @@ def _of_parts(parts: dict[str, str | None]) -> tuple[Interval, ...]:
     if week := parts.get("week"):
         start = datetime.fromisocalendar(year, int(week), int(parts.get("weekday") or 1)).replace(tzinfo=UTC)
         return (Interval(start, start + timedelta(days=1 if parts.get("weekday") else 7)),)
+    if inside := parts.get("inside"):
+        return tuple(
+            Interval(monday, monday + timedelta(days=7)) for one in intervals(inside) for monday in [_monday(one.start)]
+        )
     if following := parts.get("next"):  # a business year from one into the next
         return (_months(year, 7, 12),) if int(following) == (year + 1) % 100 else ()
     if season := parts.get("season"):
@@ -205,6 +215,8 @@ def _of_parts(parts: dict[str, str | None]) -> tuple[Interval, ...]:
     month = _MONTHS.get((parts.get("word") or "").lower()) or int(parts.get("month") or 0)
     if not month:
         return (_months(year, 1, 12),)
+    if nth := parts.get("nth"):
+        return (_nth(_months(year, month, 1), nth.lower()[:3], (parts.get("named") or "").lower()[:3]),)
     if third:
         begin, count = _THIRDS[third]
         whole = _months(year, month, 1)
@@ -213,6 +225,20 @@ def _of_parts(parts: dict[str, str | None]) -> tuple[Interval, ...]:
     if day := parts.get("day"):
         return (_days(year, month, int(day)),)
     return (_months(year, month, 1),)
+
+
+def _monday(day: datetime) -> datetime:
+    return day - timedelta(days=day.weekday())
+
+
+def _nth(month: Interval, which: str, weekday: str) -> Interval:
+    """Return a day such as the first Monday of a month."""
+    start = month.start + timedelta(days=(_WEEKDAYS.index(weekday) - month.start.weekday()) % 7)
+    if which == "las":
+        start += timedelta(days=7 * ((month.end - start - timedelta(days=1)).days // 7))
+    else:
+        start += timedelta(days=7 * _NTH[which])
+    return Interval(start, start + timedelta(days=1))
 
 
 def _days(year: int, month: int, day: int) -> Interval:

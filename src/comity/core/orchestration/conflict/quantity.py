@@ -26,6 +26,7 @@ class Quantity:
     is_whole: bool = False
     is_rough: bool = False
     period: float = 0.0  # seconds it is said for, as in "per month"; 0 for no rate
+    per: str = ""  # what else it is said for: the dimension of "per litre", the word of "per guest"
 
     @property
     def is_point(self) -> bool:
@@ -164,6 +165,13 @@ _RATE: Final = re.compile(
     r"|(?P<word>p\.a\.?|yearly|annually|monthly|weekly|daily|quarterly|hourly))$",
     re.IGNORECASE,
 )
+_SHARE_OF: Final = re.compile(
+    r"^([\d.,]+\s?(?:%|percent|per cent)) (?:(?:of|in|VAT|tax|interest)\b.{0,40}|[a-z]+)$", re.IGNORECASE
+)
+_PER: Final = re.compile(
+    r"^(?P<value>.*\d.*?)\s*(?:\bper\b|/|\ba(?:n)?\b|\beach\b)\s*(?P<unit>(?!(?:hundred|thousand|million|dozen)\b)[a-z]+(?:[²³])?)$",
+    re.IGNORECASE,
+)
 _MINUS: Final = re.compile(r"^(?:minus|negative)\s+(?=[\d$€£a-z])", re.IGNORECASE)
 _ISO_DURATION: Final = re.compile(
     r"^P(?=[\dT])(?:(\d+)Y)?(?:(\d+)M)?(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?$"
@@ -290,11 +298,14 @@ def _of_text(text: str) -> tuple[Quantity, ...]:
         return (Quantity(seconds, seconds, half=0.5, dimension="time"),)
     if _COMPOUND.match(text) and (read := _of_compound(text)):
         return read
+    text = _SHARE_OF.sub(r"\1", text)
     point = _POINT.match(text)
     is_unit = point is not None and point["rest"].strip().lower() in UNITS  # km/h is no rate of kilometres
     if not is_unit and (found := _RATE.match(text)) and (read := _of_text(found["value"].strip())):
         period = _PERIODS.get((found["period"] or found["word"]).lower().rstrip("."), 0.0)
         return tuple(replace(one, period=period) for one in read)
+    if not is_unit and (found := _PER.match(text)) and (read := _of_text(found["value"].strip())):
+        return tuple(_for_each(one, found["unit"].lower()) for one in read)
     if found := _FRACTION_OF.match(text):
         part = _of_text(found["part"])
         return tuple(
@@ -316,6 +327,12 @@ def _of_text(text: str) -> tuple[Quantity, ...]:
     if found := _POINT.match(text):
         return _of_point(found)
     return ()
+
+
+def _for_each(found: Quantity, unit: str) -> Quantity:
+    """Return a quantity that is said for each of something: "€1.79 per litre", "5 mmol/l", "12 euros a head"."""
+    dimension, size = UNITS.get(unit, (unit.removesuffix("s"), 1.0))
+    return replace(found, low=found.low / size, high=found.high / size, half=found.half / size, is_whole=False, per=dimension)
 
 
 def _reworded(text: str) -> str:

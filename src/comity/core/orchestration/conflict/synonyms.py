@@ -18,7 +18,10 @@ _SHORT: Final = {
 PASTS: Final = {
     "fell": "fall", "fallen": "fall", "rose": "rise", "risen": "rise", "grew": "grow", "grown": "grow", "shrank": "shrink",
     "rising": "rise", "losing": "lose",
-    "sold": "sell", "bought": "buy", "won": "win", "lost": "lose", "began": "begin", "went": "go", "gone": "go",
+    "sold": "sell", "paid": "pay", "lent": "lend", "built": "build", "wrote": "write", "written": "write", "made": "make",
+    "sent": "send", "gave": "give", "given": "give", "took": "take", "taken": "take", "held": "hold", "kept": "keep",
+    "beaten": "beat", "chose": "choose", "chosen": "choose", "spent": "spend", "told": "tell", "bought": "buy", "won": "win",
+    "lost": "lose", "began": "begin", "went": "go", "gone": "go",
 }  # fmt: skip
 # Phrases that stand for one word; "no sign of recovery" is "not recovery".
 _PHRASES: Final = {
@@ -253,7 +256,7 @@ reliable | unreliable
 admit | deny
 grant | revoke
 attend | miss skip
-enter | avoid
+enter take use drink eat consume | avoid
 overspent | underspent
 meet exceed reach achieve hit | miss
 comply | breach violate

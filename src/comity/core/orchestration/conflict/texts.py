@@ -8,14 +8,10 @@ from collections import Counter
 from typing import Any, Final
 
 from comity.core.orchestration.conflict.aliases import ALIASES, FIELD_ALIASES, NICKNAMES
-from comity.core.orchestration.conflict.synonyms import OPPOSITES, PASTS, are_exclusive, replaced, root
+from comity.core.orchestration.conflict.synonyms import OPPOSITES, PASTS, replaced, root
 
 SAYS_MORE: Final = "one says more than the other"
 SENTENCE_WORDS: Final = 5  # from here on a text is a sentence, not a category
-SAME_AS_PART: Final = 0.6  # of the words of the shorter sentence, if at least SHARED_WORDS are shared
-SHARED_WORDS: Final = 3
-BEGINNING: Final = 6  # letters by which two forms of a word are told to be one
-SAME_SENTENCE: Final = 0.5  # of their content words two sentences share if they are about the same
 
 MISSING: Final = frozenset(
     {"", "-", "--", "—", "?", "n/a", "na", "none", "null", "nil", "unknown", "tbd", "tba", "tbc", "not available", "not known",
@@ -36,17 +32,12 @@ _LEGAL_WORDS: Final = (
 _LEGAL: Final = frozenset(_LEGAL_WORDS.split())
 _TITLES: Final = frozenset({"mr", "mrs", "ms", "dr", "prof", "professor", "sir", "miss"})
 _GENDER: Final = re.compile(r"(?:^|_)(?:gender|sex)$")
-_NEGATIONS_WORDS: Final = (
-    "not no never without neither nor cannot hardly lacks lack fails isn't aren't won't don't doesn't didn't can't "
-    "shouldn't wasn't weren't couldn't wouldn't hasn't haven't"
-)
-_NEGATIONS: Final = frozenset(_NEGATIONS_WORDS.split())
 _DEGREES_WORDS: Final = (
     "very extremely not non slightly partially partly semi less more medium low high un mostly never no pre post anti "
     "ex former vice deputy north south east west new old upper lower mid junior senior"
 )
 _DEGREES: Final = frozenset(_DEGREES_WORDS.split())
-_STOP: Final = frozenset(
+STOP: Final = frozenset(
     {"the", "a", "an", "of", "to", "in", "on", "for", "by", "with", "at", "from", "as", "is", "are", "was", "were", "be",
      "been", "being", "it", "its", "this", "that", "these", "those", "and", "or", "we", "you", "they", "i", "our", "your",
      "their", "will", "would", "should", "could", "can", "may", "might", "must", "has", "have", "had", "do", "does",
@@ -54,21 +45,12 @@ _STOP: Final = frozenset(
      "going", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "some", "several", "many", "few",
      "yet", "already"}
 )  # fmt: skip
-_FINITE: Final = frozenset(
+FINITE: Final = frozenset(
     {"is", "are", "was", "were", "will", "should", "has", "have", "had", "increased", "decreased", "rises", "grows", "falls",
      "improved", "declined", "dropped", "exceeded", "doubled"}
 )  # fmt: skip
 
 
-_BEFORE_OBJECT: Final = frozenset({"to", "from", "by", "with", "in", "at", "of", "on", "the", "a", "an", "for"})
-_JOINING: Final = frozenset({"and", "or", "the", "a", "an", "with"})
-_BEFORE_SUBJECT: Final = frozenset({"the", "our", "their", "your"})
-_CAUSE: Final = re.compile(
-    r"\b(?:(?<=ed )by|(?<=en )by|led by|built by|due to|because of|owing to|"
-    r"(?:came|comes|come|stems|stemmed|resulted|originated) from|"
-    r"(?:goes|went|belongs|assigned|awarded) to)\b",
-    re.IGNORECASE,
-)
 _UMLAUT: Final = re.compile("[äöüß]", re.IGNORECASE)
 _LEGAL_ROOTS: Final = frozenset(map(root, _LEGAL))
 _UNNAMED: Final = _LEGAL | _LEGAL_ROOTS | _TITLES | frozenset(map(root, _TITLES))
@@ -77,7 +59,6 @@ _DIGITS: Final = {
     word: str(at) for at, word in enumerate(("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"), 1)
 }
 _JOINED: Final = re.compile(r"\s*[,;]\s*(?:and\s+|&\s*)?|\s+(?:and|&)\s+", re.IGNORECASE)
-PHRASE_WORDS: Final = 3  # content words of a phrase in which two sentences differ
 ITEM_WORDS: Final = 3
 _NONE: Final = re.compile(
     r"^(?:(?:none|nil|nothing)(?: (?:known|reported|recorded|found|identified|so far|at present|yet))?"
@@ -85,7 +66,7 @@ _NONE: Final = re.compile(
 )
 _SPACES: Final = re.compile(r"[\s_]+")
 _SIGN: Final = re.compile(r"(?:(?<=\w)[+-]+)?$")
-_WORD: Final = re.compile(r"[^\W_]+(?:[.'’-][^\W_]+)*|\d+(?:[.,]\d+)*%?")
+WORD: Final = re.compile(r"[^\W_]+(?:[.'’-][^\W_]+)*|\d+(?:[.,]\d+)*%?")
 
 
 def plain(text: str) -> str:
@@ -120,27 +101,27 @@ def truth(text: str) -> bool | None:
 def same_or_opposite(one: str, other: str) -> bool | None:
     """Return whether one or two words mean the same, "granted" and "approved", or the opposite; None if neither is known."""
     first, second = (_stems(text) for text in (one, other))
-    is_denied = "not" in second
+    is_negated = "not" in second
     second = [word for word in second if word != "not"]
     if len(first) != 1 or len(second) != 1:
         return None
     if first == second:
-        return not is_denied
-    is_opposite = second[0] in OPPOSITES.get(first[0], ()) or _is_denied(first[0], second[0])
-    return is_denied if is_opposite else None
+        return not is_negated
+    is_opposite = second[0] in OPPOSITES.get(first[0], ()) or is_denied(first[0], second[0])
+    return is_negated if is_opposite else None
 
 
 def items(text: str) -> list[str]:
     """Return the items of a list in words, "red, blue and green"; none for any other text."""
     found = [one.strip() for one in _JOINED.split(text.strip(" .")) if one.strip()]
     is_list = len(found) > 1 and all(len(one.split()) <= ITEM_WORDS for one in found)
-    return found if is_list and not any(word in _FINITE or word in PASTS for word in _WORD.findall(plain(text))) else []
+    return found if is_list and not any(word in FINITE or word in PASTS for word in WORD.findall(plain(text))) else []
 
 
 def _stems(text: str) -> list[str]:
     return [
         word if word[0].isdigit() else _DIGITS.get(word) or root(word)
-        for word in _WORD.findall(replaced(plain(text).replace("-", " ")).replace("/", " "))
+        for word in WORD.findall(replaced(plain(text).replace("-", " ")).replace("/", " "))
     ]
 
 
@@ -191,7 +172,10 @@ def same_category(left: str, right: str, name: str = "") -> tuple[bool, str]:
     if _is_initials(left, right) or _is_initials(right, left):
         return True, "initials"
     bare, other_bare = ([word for word in words if word not in _UNNAMED] for words in (first, second))
-    if bare and bare == other_bare:
+    is_umlaut = bool(_UMLAUT.search(left + right))
+    if bare and (
+        bare == other_bare or (is_umlaut and _without_umlauts(" ".join(bare)) == _without_umlauts(" ".join(other_bare)))
+    ):
         return True, "same name"
     if _is_initialled(bare, other_bare) or _is_initialled(other_bare, bare):
         return True, "same name with an initial"
@@ -208,7 +192,7 @@ def same_category(left: str, right: str, name: str = "") -> tuple[bool, str]:
 
 def _of_name(text: str) -> list[str]:
     """Return the words of a person's name, a short first name in full: Bob is Robert."""
-    first, *rest = _WORD.findall(text)
+    first, *rest = WORD.findall(text)
     return [NICKNAMES.get(first, first), *rest]
 
 
@@ -225,7 +209,7 @@ def _without_umlauts(text: str) -> str:
 def _is_initials(short: str, full: str) -> bool:
     """Return whether a text such as HR stands for the first letters of another."""
     letters = short.strip().replace(".", "").replace("&", "")
-    words = [word for word in _WORD.findall(plain(full).replace("-", " ")) if word not in _STOP]
+    words = [word for word in WORD.findall(plain(full).replace("-", " ")) if word not in STOP]
     return letters.isupper() and 2 <= len(letters) == len(words) and letters.casefold() == "".join(word[0] for word in words)
 
 
@@ -239,160 +223,12 @@ def _is_initialled(short: list[str], full: list[str]) -> bool:
 
 def is_sentence(text: str) -> bool:
     """Return whether a text is more than a name or a category."""
-    said = _WORD.findall(plain(text))
-    return len(said) >= SENTENCE_WORDS or (len(said) > 1 and any(word in _FINITE or word in PASTS for word in said[1:]))
+    said = WORD.findall(plain(text))
+    return len(said) >= SENTENCE_WORDS or (len(said) > 1 and any(word in FINITE or word in PASTS for word in said[1:]))
 
 
-def turned_round(left: str, right: str) -> str:
-    """Return why two sentences contradict each other: a negation or an opposite; empty if they do not."""
-    one, other = _content(left), _content(right)
-    shared, every = _kept(left) & _kept(right), one | other
-    opposed = {(word, against) for word in one - other for against in OPPOSITES.get(word, ()) if against in other - one}
-    opposed |= {(word, against) for word in one - other for against in other - one if _is_denied(word, against)}
-    told = {word for pair in opposed for word in pair}
-    negations = abs(_negations(left) - _negations(right)) % 2
-    base = min(len(one - told), len(other - told)) if opposed or (negations and len(shared) > 1) else len(every)
-    likeness = len(shared) / base if base else float(not shared)
-    if likeness < SAME_SENTENCE:
-        return ""
-    if opposed and not negations:
-        return f"opposites: {' / '.join(min(opposed))}"
-    if negations and not opposed:
-        return "a negation"
-    return ""
-
-
-def _is_denied(word: str, other: str) -> bool:
+def is_denied(word: str, other: str) -> bool:
     return any(
         other == f"{prefix}{word}" or word == f"{prefix}{other}"
         for prefix in ("un", "in", "im", "il", "ir", "non", "dis", "mis")
-    )
-
-
-def _content(text: str) -> set[str]:
-    words = _WORD.findall(replaced(plain(text).replace("-", " ")))
-    return {root(word) for word in words if word not in _STOP and word not in _NEGATIONS and not word[0].isdigit()}
-
-
-def _negations(text: str) -> int:
-    return sum(word in _NEGATIONS or word.endswith("n't") for word in _WORD.findall(replaced(plain(text))))
-
-
-def are_alike(left: str, right: str) -> bool:
-    """Return whether two sentences are about the same: they share half of their words, or one has almost all of the other's."""
-    one, other = _kept(left), _kept(right)
-    shared, every = len(one & other), len(one | other)
-    if abs(_negations(left) - _negations(right)) % 2:  # "unsafe" is "not safe"
-        said, told = _content(left), _content(right)
-        turned = sum(_is_turned(word, against) for word in said - told for against in told - said)
-        shared, every = shared + turned, every - turned
-    if shared >= SAME_SENTENCE * every:
-        return True
-    return shared >= SHARED_WORDS and shared >= SAME_AS_PART * min(len(one), len(other))
-
-
-def share_a_word(left: str, right: str) -> bool:
-    """Return whether two sentences have a word in common that says what they are about."""
-    return bool(_kept(left) & _kept(right))
-
-
-def _kept(text: str) -> set[str]:
-    """Return the beginnings of the content words, "cancel" of "cancellation", and the numbers."""
-    return {word[:BEGINNING] for word in _content(text)} | set(re.findall(r"\d+(?:[.,]\d+)*", text))
-
-
-def _is_turned(word: str, against: str) -> bool:
-    return against in OPPOSITES.get(word, ()) or _is_denied(word, against)
-
-
-def swapped(left: str, right: str) -> str:
-    """Return the two words that changed places between sentences which else are the same: who paid whom; empty if none did."""
-    said, told = (re.findall(r"[^\W_]+", plain(text)) for text in (left, right))
-    places = [at for at, (one, other) in enumerate(zip(said, told, strict=False)) if one != other]
-    if len(said) != len(told) or len(places) != 2:
-        return ""
-    first, last = places
-    is_swap = said[first] == told[last] and said[last] == told[first]
-    between = set(said[first + 1 : last])
-    return f"{said[first]} / {said[last]}" if is_swap and not between <= _JOINING else ""
-
-
-def exchanged(left: str, right: str) -> str:
-    """Return the one word in which two sentences differ where one excludes the other; empty if there is none.
-
-    Names, members of a closed class, and what stands at the end or behind a preposition: "allergic to penicillin".
-    """
-    said, told = (re.findall(r"[^\W_]+", text) for text in (left, right))
-    if len(said) != len(told):
-        return ""
-    places = [at for at, (one, other) in enumerate(zip(said, told, strict=True)) if one.casefold() != other.casefold()]
-    if len(places) != 1:
-        return ""
-    at = places[0]
-    one, other = said[at], told[at]
-    pair = f"{one} / {other}"
-    if are_exclusive(one.casefold(), other.casefold()):
-        return pair
-    if any(len(word) == 1 and word.isupper() for word in (one, other)):
-        return pair  # server A, server B
-    if at == 1 and said[0].casefold() in _BEFORE_SUBJECT and root(one.casefold()) != root(other.casefold()):
-        return pair
-    if all(word[0].isupper() and word[1:].islower() for word in (one, other)):
-        return pair if at or not one.endswith("s") else ""
-    is_object = (
-        at > 1 and said[at - 1].casefold() in _BEFORE_OBJECT and (at + 1 == len(said) or said[at + 1].casefold() in _STOP)
-    )
-    is_other = (
-        root(one.casefold()) != root(other.casefold()) and not one.endswith("ly") and not any(map(str.isdigit, one + other))
-    )
-    return pair if is_object and is_other else ""
-
-
-def other_phrase(left: str, right: str) -> str:
-    """Return the two phrases in which sentences differ that else are word for word the same: who did it, or to what; or none.
-
-    A subject stands before the verb, "Fog delayed the flight"; an object behind a preposition or an article at the end.
-    """
-    said, told = (re.findall(r"[^\W_]+", plain(text)) for text in (left, right))
-    same = [one == other for one, other in zip(said, told, strict=False)]
-    start = same.index(False) if False in same else len(same)
-    same = [one == other for one, other in zip(reversed(said[start:]), reversed(told[start:]), strict=False)]
-    end = same.index(False) if False in same else len(same)
-    one, other = (words[start : len(words) - end] for words in (said, told))
-    behind = said[len(said) - end :]
-    is_subject = start <= 1 and not set(said[:start]) - _BEFORE_SUBJECT and len(behind) > 1 and _is_verb(behind[0])
-    is_object = not behind and start > 1 and said[start - 1] in _BEFORE_OBJECT
-    phrases = [_content(" ".join(words)) for words in (one, other)]
-    if (
-        not (is_subject or is_object)
-        or not all(0 < len(phrase) <= PHRASE_WORDS for phrase in phrases)
-        or phrases[0] & phrases[1]
-    ):
-        return ""
-    return f"{' '.join(one)} / {' '.join(other)}"
-
-
-def _is_verb(word: str) -> bool:
-    return word in _FINITE or word in PASTS or word.endswith(("ed", "es")) or word in {"will", "must", "can", "may", "shall"}
-
-
-def _number_at_start(text: str) -> bool:
-    word = plain(text).split(" ")[0]
-    return word[:1].isdigit() or are_exclusive(word, "zero") or word == "zero"
-
-
-def attributed(left: str, right: str) -> str:
-    """Return the two doers or causes that two sentences name for the same thing; empty if there are none."""
-    one, other = _CAUSE.split(left, maxsplit=1), _CAUSE.split(right, maxsplit=1)
-    if any(map(_number_at_start, (*one[1:], *other[1:]))):
-        return ""  # by how much, not by whom
-    if len(one) < 2 or len(other) < 2 or _content(one[0]) != _content(other[0]) or _content(one[1]) & _content(other[1]):
-        return ""
-    return f"{plain(one[1])} / {plain(other[1])}"
-
-
-def figures(text: str) -> list[str]:
-    """Return the figures in a sentence, each with the sign or word that goes with it."""
-    return re.findall(
-        r"[$€£]?\d+(?:[.,]\d+)*(?:\s?(?:%|percent|per cent|k|m|bn|million|billion|thousand)\b|\s?%)?", text, re.IGNORECASE
     )

@@ -17,6 +17,9 @@ _UNTIL: Final = tuple(
 _DAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _DAY: Final = r"(?:mon|tues?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?|sun)(?:days?)?\.?"
 _DAY_SPAN: Final = re.compile(rf"({_DAY})(?:\s*(?:-|–|to|through|until)\s*({_DAY}))?", re.IGNORECASE)
+_EXCEPT: Final = re.compile(
+    r"^(?:every ?day|daily|all days)\s+(?:except|but|excluding|apart from)(?: for| on)?\s+(?P<days>.+)$", re.IGNORECASE
+)
 _WEEK: Final = {
     "weekday": _DAYS[:5], "weekdays": _DAYS[:5], "working days": _DAYS[:5], "business days": _DAYS[:5],
     "every weekday": _DAYS[:5], "weekend": _DAYS[5:], "weekends": _DAYS[5:], "the weekend": _DAYS[5:], "at weekends": _DAYS[5:],
@@ -72,6 +75,8 @@ def week(value: Any) -> frozenset[str]:
         return frozenset()
     if (known := _WEEK.get(text.strip().lower())) is not None:
         return frozenset(known)
+    if (besides := _EXCEPT.match(text)) and (without := week(besides["days"])):
+        return frozenset(_DAYS) - without
     found: set[str] = set()
     for span in _DAY_SPAN.finditer(text):
         first, last = (_DAYS.index((span[at] or span[1])[:3].lower()) for at in (1, 2))

@@ -1,0 +1,203 @@
+"""Sentences: the same one in other words, turned round, or with another doer, cause or figure."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from comity.core.orchestration.conflict.synonyms import OPPOSITES, PASTS, are_exclusive, replaced, root
+from comity.core.orchestration.conflict.texts import FINITE, STOP, WORD, is_denied, plain
+
+_BEFORE_OBJECT: Final = frozenset({"to", "from", "by", "with", "in", "at", "of", "on", "the", "a", "an", "for"})
+_JOINING: Final = frozenset({"and", "or", "the", "a", "an", "with"})
+_BEFORE_SUBJECT: Final = frozenset({"the", "our", "their", "your"})
+_PASSIVE: Final = re.compile(
+    r"^(?P<object>[^,;]+?) (?:is|are|was|were|has been|have been|will be|should be|must be) "
+    r"(?:\w+ly )?(?P<verb>\w+) by (?P<doer>.+)$"
+)
+_CAUSE: Final = re.compile(
+    r"\b(?:(?<=ed )by|(?<=en )by|led by|built by|due to|because(?: of)?|owing to|"
+    r"(?:came|comes|come|stems|stemmed|resulted|originated) from|"
+    r"(?:goes|went|belongs|assigned|awarded) to)\b",
+    re.IGNORECASE,
+)
+PHRASE_WORDS: Final = 3  # content words of a phrase in which two sentences differ
+SAME_AS_PART: Final = 0.6  # of the words of the shorter sentence, if at least SHARED_WORDS are shared
+SHARED_WORDS: Final = 3
+BEGINNING: Final = 6  # letters by which two forms of a word are told to be one
+SAME_SENTENCE: Final = 0.5  # of their content words two sentences share if they are about the same
+_NEGATIONS_WORDS: Final = (
+    "not no never nobody none nothing "
+    "without neither nor cannot hardly lacks lack fails isn't aren't won't don't doesn't didn't can't "
+    "shouldn't wasn't weren't couldn't wouldn't hasn't haven't"
+)
+_NEGATIONS: Final = frozenset(_NEGATIONS_WORDS.split())
+
+
+def turned_round(left: str, right: str) -> str:
+    """Return why two sentences contradict each other: a negation or an opposite; empty if they do not."""
+    one, other = _content(left), _content(right)
+    shared, every = _kept(left) & _kept(right), one | other
+    opposed = {(word, against) for word in one - other for against in OPPOSITES.get(word, ()) if against in other - one}
+    opposed |= {(word, against) for word in one - other for against in other - one if is_denied(word, against)}
+    told = {word for pair in opposed for word in pair}
+    negations = abs(_negations(left) - _negations(right)) % 2
+    base = (
+        min(len(one - told), len(other - told))
+        if opposed or (negations and (len(shared) > 1 or min(len(one), len(other)) == 1))
+        else len(every)
+    )
+    likeness = len(shared) / base if base else float(not shared)
+    if likeness < SAME_SENTENCE:
+        return ""
+    if opposed and not negations:
+        return f"opposites: {' / '.join(min(opposed))}"
+    if negations and not opposed:
+        return "a negation"
+    return ""
+
+
+def _content(text: str) -> set[str]:
+    words = WORD.findall(replaced(plain(text).replace("-", " ")))
+    return {root(word) for word in words if word not in STOP and word not in _NEGATIONS and not word[0].isdigit()}
+
+
+def _negations(text: str) -> int:
+    return sum(word in _NEGATIONS or word.endswith("n't") for word in WORD.findall(replaced(plain(text))))
+
+
+def are_alike(left: str, right: str) -> bool:
+    """Return whether two sentences are about the same: they share half of their words, or one has almost all of the other's."""
+    one, other = _kept(left), _kept(right)
+    shared, every = len(one & other), len(one | other)
+    if abs(_negations(left) - _negations(right)) % 2:  # "unsafe" is "not safe"
+        said, told = _content(left), _content(right)
+        turned = sum(_is_turned(word, against) for word in said - told for against in told - said)
+        shared, every = shared + turned, every - turned
+    if shared >= SAME_SENTENCE * every:
+        return True
+    return shared >= SHARED_WORDS and shared >= SAME_AS_PART * min(len(one), len(other))
+
+
+def share_a_word(left: str, right: str) -> bool:
+    """Return whether two sentences have a word in common that says what they are about."""
+    return bool(_kept(left) & _kept(right))
+
+
+def _kept(text: str) -> set[str]:
+    """Return the beginnings of the content words, "cancel" of "cancellation", and the numbers."""
+    return {word[:BEGINNING] for word in _content(text)} | set(re.findall(r"\d+(?:[.,]\d+)*", text))
+
+
+def _is_turned(word: str, against: str) -> bool:
+    return against in OPPOSITES.get(word, ()) or is_denied(word, against)
+
+
+def swapped(left: str, right: str) -> str:
+    """Return the two words that changed places between sentences which else are the same: who paid whom; empty if none did."""
+    said, told = (re.findall(r"[^\W_]+", plain(text)) for text in (left, right))
+    places = [at for at, (one, other) in enumerate(zip(said, told, strict=False)) if one != other]
+    if len(said) != len(told) or len(places) != 2:
+        return ""
+    first, last = places
+    is_swap = said[first] == told[last] and said[last] == told[first]
+    between = set(said[first + 1 : last])
+    return f"{said[first]} / {said[last]}" if is_swap and not between <= _JOINING else ""
+
+
+def exchanged(left: str, right: str) -> str:
+    """Return the one word in which two sentences differ where one excludes the other; empty if there is none.
+
+    Names, members of a closed class, and what stands at the end or behind a preposition: "allergic to penicillin".
+    """
+    said, told = (re.findall(r"[^\W_]+", text) for text in (left, right))
+    if len(said) != len(told):
+        return ""
+    places = [at for at, (one, other) in enumerate(zip(said, told, strict=True)) if one.casefold() != other.casefold()]
+    if len(places) != 1:
+        return ""
+    at = places[0]
+    one, other = said[at], told[at]
+    pair = f"{one} / {other}"
+    if are_exclusive(one.casefold(), other.casefold()):
+        return pair
+    if any(len(word) == 1 and word.isupper() for word in (one, other)):
+        return pair  # server A, server B
+    if at == 1 and said[0].casefold() in _BEFORE_SUBJECT and root(one.casefold()) != root(other.casefold()):
+        return pair
+    if all(word[0].isupper() and word[1:].islower() for word in (one, other)):
+        return pair if at or not one.endswith("s") else ""
+    is_object = (
+        at > 1 and said[at - 1].casefold() in _BEFORE_OBJECT and (at + 1 == len(said) or said[at + 1].casefold() in STOP)
+    )
+    is_other = (
+        root(one.casefold()) != root(other.casefold()) and not one.endswith("ly") and not any(map(str.isdigit, one + other))
+    )
+    return pair if is_object and is_other else ""
+
+
+def other_phrase(left: str, right: str) -> str:
+    """Return the two phrases in which sentences differ that else are word for word the same: who did it, or to what; or none.
+
+    A subject stands before the verb, "Fog delayed the flight"; an object behind a preposition or an article at the end.
+    """
+    said, told = (re.findall(r"[^\W_]+", plain(text)) for text in (left, right))
+    same = [one == other for one, other in zip(said, told, strict=False)]
+    start = same.index(False) if False in same else len(same)
+    same = [one == other for one, other in zip(reversed(said[start:]), reversed(told[start:]), strict=False)]
+    end = same.index(False) if False in same else len(same)
+    one, other = (words[start : len(words) - end] for words in (said, told))
+    behind = said[len(said) - end :]
+    is_subject = start <= 1 and not set(said[:start]) - _BEFORE_SUBJECT and len(behind) > 1 and _is_verb(behind[0])
+    is_object = not behind and start > 1 and said[start - 1] in _BEFORE_OBJECT
+    phrases = [_content(" ".join(words)) for words in (one, other)]
+    if (
+        not (is_subject or is_object)
+        or not all(0 < len(phrase) <= PHRASE_WORDS for phrase in phrases)
+        or phrases[0] & phrases[1]
+    ):
+        return ""
+    return f"{' '.join(one)} / {' '.join(other)}"
+
+
+def _is_verb(word: str) -> bool:
+    return word in FINITE or word in PASTS or word.endswith(("ed", "es")) or word in {"will", "must", "can", "may", "shall"}
+
+
+def _number_at_start(text: str) -> bool:
+    word = plain(text).split(" ")[0]
+    return word[:1].isdigit() or are_exclusive(word, "zero") or word == "zero"
+
+
+def done_by_another(left: str, right: str) -> str:
+    """Return the two doers of one thing, said once as done by someone and once as what someone does; empty if they are one.
+
+    "Heating is paid by the landlord" and "The tenant pays for heating".
+    """
+    for one, other in ((left, right), (right, left)):
+        found = _PASSIVE.match(plain(one))
+        words = WORD.findall(plain(other))
+        verbs = [at for at, word in enumerate(words) if found and at and root(word) == root(found["verb"])]
+        if found is None or not verbs or _number_at_start(found["doer"]) or _PASSIVE.match(plain(other)):
+            continue
+        doer, object_ = _content(" ".join(words[: verbs[0]])), _content(" ".join(words[verbs[0] + 1 :]))
+        if doer and not doer & _content(found["doer"]) and object_ & _content(found["object"]):
+            return f"{found['doer']} / {' '.join(words[: verbs[0]])}"
+    return ""
+
+
+def attributed(left: str, right: str) -> str:
+    """Return the two doers or causes that two sentences name for the same thing; empty if there are none."""
+    one, other = _CAUSE.split(left, maxsplit=1), _CAUSE.split(right, maxsplit=1)
+    if any(map(_number_at_start, (*one[1:], *other[1:]))):
+        return ""  # by how much, not by whom
+    if len(one) < 2 or len(other) < 2 or _content(one[0]) != _content(other[0]) or _content(one[1]) & _content(other[1]):
+        return ""
+    return f"{plain(one[1])} / {plain(other[1])}"
+
+
+def figures(text: str) -> list[str]:
+    """Return the figures in a sentence, each with the sign or word that goes with it."""
+    return re.findall(
+        r"[$€£]?\d+(?:[.,]\d+)*(?:\s?(?:%|percent|per cent|k|m|bn|million|billion|thousand)\b|\s?%)?", text, re.IGNORECASE
+    )
