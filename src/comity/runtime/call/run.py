@@ -4,43 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextvars import Context, copy_context
-from functools import partial
 from types import coroutine
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
 from msgspec import UNSET, Struct
 
 from comity.core.agent.agent import Implementation
-from comity.core.agent.disclosure import spoken, spoken_of_code
+from comity.core.agent.disclosure import spoken
 from comity.core.agent.running import LOOP, THREAD
 from comity.core.call.limits import REPLY_BYTES_MAX, WARNINGS_MAX
 from comity.core.call.machine import RUNNING
-from comity.core.document.foreign_errors import error_of, told
 from comity.core.document.payload import PayloadError, Problem, check_repeats, pack, unpack
 from comity.core.document.slices import ONE_GO_BYTES, Sliced, in_one_go, whole
 from comity.core.envelope.confidence import Band, at_most
 from comity.core.envelope.envelope import NEEDS_INPUT, PARTIAL, SUCCESS, Error, Reply, Status, artifact_problems, copied
-from comity.core.envelope.reserved import (
-    VERDICTS,
-    is_raised_by_platform,
-    is_reserved,
-    passed_on,
-    problem_of,
-    reserved_error,
-    without_marks,
-)
-from comity.errors import Breaker as Effect
-from comity.errors import CallerError, ComityError, RefusedError, UnavailableError, breaker_effect, family
+from comity.core.envelope.reserved import VERDICTS, passed_on, problem_of, reserved_error, without_marks
+from comity.errors import CallerError, ComityError, RefusedError, UnavailableError, family
 from comity.ports import Clock, Ids
 from comity.ports.observer import Observer
 from comity.runtime.agent import forked
 from comity.runtime.agent.threads import FunctionThreads
 from comity.runtime.agent.workers import RunInProcess
+from comity.runtime.call.failures import classify, hidden, is_fault, message_of
 from comity.runtime.call.slices import LONG_BYTES, Slices
 from comity.runtime.call.tasks import PASSES, is_own
 from comity.runtime.call.tools import Paused
@@ -48,43 +37,13 @@ from comity.runtime.call.unfinished import warnings_of
 
 if TYPE_CHECKING:
     from comity.runtime.call.call import Call
-from comity.runtime.agent.failure_log import log_raised
-
-log = logging.getLogger("comity")
+    from comity.runtime.session.privacy import Answers
 
 Code = Coroutine[Any, Any, None]
 Batch = deque[tuple["Call", Context]]
 _NOTHING_RAN: Final = Error.of("TARGET_FAILED", "no implementation could run")
 WRITTEN_BYTES_LEAST: Final = 256  # of data whose JSON is kept until its call has ended; less is as quickly written again
 STANDS_IN: Final = "The usual source was not available. This answer comes from a substitute and may be less exact or older."
-
-
-class Hide(Protocol):
-    """Hides personal data in what an agent answers."""
-
-    def may_hold(self, raw: bytes) -> bool:
-        """Return False only if there is nothing personal in a JSON document."""
-        ...
-
-    def data(self, call: Call, raw: bytes) -> bytes:
-        """Return the data without what it must not show."""
-        ...
-
-    def data_sliced(self, call: Call, raw: bytes) -> Sliced[bytes]:
-        """Return what `data` does, with pauses."""
-        ...
-
-    def words(self, call: Call, reply: Reply) -> Sliced[Reply]:
-        """Return the reply with its texts without it."""
-        ...
-
-    def error(self, call: Call, error: Error) -> Error:
-        """Return why the agent failed, without it."""
-        ...
-
-    def trace(self, call: Call, text: str) -> str:
-        """Return a traceback without it, for the log."""
-        ...
 
 
 class Batches:
@@ -236,7 +195,7 @@ class Execution:
         ids: Ids,
         threads: FunctionThreads,
         run_in_process: RunInProcess,
-        hide: Hide | None,
+        hide: Answers | None,
         slices: Slices,
         observer: Observer | None = None,
     ) -> None:
@@ -272,17 +231,17 @@ class Execution:
                             was_told = True
                             continue
                         reply = _with_known(reply, known)
-                    if reply.error is None or not _is_fault(reply.error):
+                    if reply.error is None or not is_fault(reply.error):
                         return reply if is_first else _instead(reply, call, implementation, ctx)
                     error = reply.error
                 except (*PASSES, Paused) as raised:
                     if not is_own(raised, call.task):
                         raise
-                    error, failed, is_told = _classify(raised, call, self._hide), None, issubclass(type(raised), ComityError)
+                    error, failed, is_told = classify(raised, call, self._hide), None, issubclass(type(raised), ComityError)
                 except BaseException as raised:  # noqa: BLE001  the task boundary: an agent's failure is a value to its caller
                     if forked.is_child():
                         forked.leave(raised)
-                    error, failed, is_told = _classify(raised, call, self._hide), None, issubclass(type(raised), ComityError)
+                    error, failed, is_told = classify(raised, call, self._hide), None, issubclass(type(raised), ComityError)
                 failures += 1
                 pause_ms = self._pause_ms(call, implementation, error, failures)
                 if pause_ms is None:
@@ -295,8 +254,8 @@ class Execution:
         if failed is not None:
             return failed
         if self._hide is not None:
-            error = _hidden(self._hide, call, error)
-        return Reply(status=Status.ERROR, error=error, message=_message(error, is_told=is_told))
+            error = hidden(self._hide, call, error)
+        return Reply(status=Status.ERROR, error=error, message=message_of(error, is_told=is_told))
 
     def _invoke(self, call: Call, ctx: Any, implementation: Implementation) -> Awaitable[Any]:
         function = implementation.function
@@ -376,7 +335,7 @@ async def _within(running: Awaitable[Any], name: str, timeout_ms: int) -> Any:
         raise UnavailableError(f"{name} did not answer within {timeout_ms} ms") from None
 
 
-def read_result(call: Call, value: Any, now_ns: int, hide: Hide | None) -> Reply | Sliced[Reply]:
+def read_result(call: Call, value: Any, now_ns: int, hide: Answers | None) -> Reply | Sliced[Reply]:
     """Return what a capability gave back as a reply, its data checked and copied; as sliced work if it is long.
 
     Raises what is wrong as `PayloadError`.
@@ -413,14 +372,14 @@ def read_result(call: Call, value: Any, now_ns: int, hide: Hide | None) -> Reply
     return complete(None, call, now_ns, data)
 
 
-def _read_long(call: Call, reply: Reply | None, raw: bytes | None, value: Any, now_ns: int, hide: Hide) -> Sliced[Reply]:
+def _read_long(call: Call, reply: Reply | None, raw: bytes | None, value: Any, now_ns: int, hide: Answers) -> Sliced[Reply]:
     data = None
     if raw is not None:
         if len(raw) > ONE_GO_BYTES:
             yield  # it has just been packed
         raw = yield from hide.data_sliced(call, raw)
         yield
-        data = in_one_go(lambda hidden: _unpacked(hidden, value), raw)
+        data = in_one_go(lambda read: _unpacked(read, value), raw)
         if WRITTEN_BYTES_LEAST <= len(raw) <= LONG_BYTES:
             call.written = (data, raw)
         yield
@@ -458,11 +417,6 @@ def _own(reply: Reply, data: Any, call: Call) -> Reply:
                 changes["message"] = spoken(error, message, is_below=True)
         changes["error"] = passed_on(error, call.request.target)
     return msgspec.structs.replace(reply, **changes)
-
-
-def _message(error: Error, *, is_told: bool) -> str:
-    """Return the message for the user: the text of an error that an agent raised on purpose, never the text of an exception."""
-    return spoken(error, error.message) if is_told else spoken_of_code(error)
 
 
 def complete(reply: Reply | None, call: Call, now_ns: int, data: Any) -> Reply:
@@ -527,54 +481,6 @@ def _check_outermost(raw: bytes) -> None:
         check_repeats(raw, "data")
     except PayloadError as error:
         raise PayloadError("OUTPUT_VALIDATION_FAILED", error.problems) from None
-
-
-def _hidden(hide: Hide, call: Call, error: Error) -> Error:
-    try:
-        return hide.error(call, error)
-    except ComityError as unread:  # what is to be hidden cannot be found out, so nothing is shown
-        log.error("why %s failed is not told: %s", call.request.request_id, unread)  # noqa: TRY400  no fault of the agent
-        return Error.of(error.code, "why it failed cannot be told now", retryable=error.retryable)
-
-
-def _classify(raised: BaseException, call: Call, hide: Hide | None) -> Error:
-    """Return what an exception of an agent's code means to its caller."""
-    try:
-        return _meaning(raised, call, hide)
-    except Exception:  # noqa: BLE001  `str()` or `repr()` of a foreign exception may itself raise, also inside `logging`
-        return Error.of("TARGET_CRASHED", f"{call.request.target} raised {type(raised).__name__}, which cannot be looked at")
-
-
-def _meaning(raised: BaseException, call: Call, hide: Hide | None) -> Error:
-    where = f"{call.request.target} {call.request.capability}"
-    call.gave_up = isinstance(raised, TimeoutError)
-    if isinstance(raised, ComityError):
-        try:
-            return _raised_error(raised, call)
-        except PayloadError as error:
-            what = f"{where} raised {type(raised).__name__} with what cannot be recorded: {error}"
-            return Error.of("OUTPUT_VALIDATION_FAILED", what, problems=error.problems)
-    if isinstance(raised, PayloadError):
-        return Error.of(raised.code, f"{where} answered badly: {raised}", problems=raised.problems)
-    if isinstance(raised, (TimeoutError, ConnectionError)):
-        return Error.of("TARGET_TEMPORARY_FAILURE", f"{where}: {told(raised)}")
-    hide_text = None if hide is None else partial(hide.trace, call)
-    log_raised(raised, hide_text, "%s raised (request %s)", where, call.request.request_id)
-    return Error.of("TARGET_CRASHED", f"{where} raised {told(raised)}")
-
-
-def _raised_error(raised: ComityError, call: Call) -> Error:
-    error = error_of(raised)
-    if not is_reserved(error.code) or is_raised_by_platform(raised):
-        return error
-    if call.told is not None and error.code in call.told:
-        return passed_on(error, call.request.target)
-    return reserved_error(f"{call.request.target} raised the code {error.code}", error.message)
-
-
-def _is_fault(error: Error) -> bool:
-    """Return whether an error that an implementation gave back is its failure, and not its answer."""
-    return breaker_effect(error.code, retryable=error.retryable) is not Effect.IGNORES
 
 
 def _instead(reply: Reply, call: Call, implementation: Implementation, ctx: Any) -> Reply:
