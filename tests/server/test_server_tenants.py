@@ -36,8 +36,8 @@ def node() -> Node:
         return Reply.success({"text": text}, new_facts=(f"{OWN}fact: it rains",))
 
     @agent.capability("PAY")
-    async def pay(ctx: Context) -> str:
-        return await ctx.use_tool("pay")
+    async def pay(ctx: Context, to: str = "") -> list[str]:
+        return [await ctx.use_tool("pay"), to]
 
     @agent.capability("WAIT")
     async def wait() -> None:
@@ -164,6 +164,14 @@ def test_what_an_id_of_another_tenant_names_is_answered_as_if_there_were_none(se
         for key in asked.keys() - {"body"}:
             theirs = (theirs[0], theirs[1].replace(asked[key], "none"))
         assert theirs == nothing != ours, name
+
+
+def test_who_decides_the_own_question_sees_the_reply_in_clear_in_every_tenant(served):
+    theirs = person(served, "acme")
+    body = call("PAY", inputs={"to": "ann@example.com"}, request_id="acme-pay", session_id="acme-s")
+    assert served.client.post("/v1/calls", json=body, headers=theirs).json()["status"] == "needs_input"
+    status, told = ask(served, "grant_approval", theirs, body={}, approval_id="acme-pay#1")
+    assert (status, '["paid","ann@example.com"]' in told) == (200, True)
 
 
 # --- what a token is for ---

@@ -75,7 +75,7 @@ class _Exchange:
             claims.name, audience=form.get("audience") or signed.node_name, user_id=claims.uid, standing=standing,
             scope=str(asked), now_ms=now_ms, tenant_id=claims.tid, session_id=claims.sid, act=claims.act,
         )  # fmt: skip
-        return token, str(asked), max(min(standing.left.deadline, claims.exp * 1000) - now_ms, 0) // 1000
+        return token, str(asked), max(standing.left.deadline - now_ms, 0) // 1000
 
 
 def _narrowed(left: Left, expires_s: int, form: dict[str, str]) -> Left:

@@ -73,6 +73,11 @@ def test_the_node_of_the_callee_is_told_as_soon_as_its_caller_is_cancelled() -> 
         assert handle.cancel()
         await asyncio.sleep(0.1)
         assert [message.request_id for message in world.messages(wire.Cancel)] == ["r.1"]
+        alone = one.start_call("BACK", "DO", user_id="u", request_id="q", timeout_ms=20_000)
+        await asyncio.sleep(1)
+        assert alone.cancel()
+        await asyncio.sleep(0.1)
+        assert [message.request_id for message in world.messages(wire.Cancel)] == ["r.1", "q"]
 
     play(case, [asker()], [worker()])
 
