@@ -240,6 +240,21 @@ async def test_conflicts_between_agents_are_shown_and_the_surer_one_is_used() ->
     assert reply.confidence == pytest.approx(0.65)
 
 
+async def test_things_that_one_verb_asks_for_are_served_apart_and_recalled_with_their_figures() -> None:
+    office = Office()
+
+    @office.analyst.capability("ANL_IRR", description="Internal rate of return", utterances=("internal rate of return", "irr"))
+    async def irr(ctx: Context) -> Reply[Any]:
+        return Reply.success({"irr": 0.19})
+
+    async with Node(agents=office.agents) as node:
+        first = await ask(node, "calculate the net present value and the internal rate of return", FLOWS)
+        second = await ask(node, "calculate the net present value and the internal rate of return", FLOWS)
+    assert [one["name"] for one in first.data["components"]] == ["npv", "irr"]
+    assert office.codes == ["ANL_NPV"]
+    assert "irr 19 % (presented just now" in second.message
+
+
 # --- session continuity ---
 
 

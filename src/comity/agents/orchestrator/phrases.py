@@ -83,8 +83,17 @@ def planned(plan: Plan) -> str:
 
 def referred(offer: Offer, minutes: int) -> str:
     """Return the sentence that refers to an analysis presented before."""
-    when = "just now" if minutes < 1 else f"{minutes} minute{'s' if minutes > 1 else ''} ago"
-    return f"I presented this {when} ({offer.label}), from the same data; nothing was run again. Say “again” for a fresh one."
+    told = f"I presented this {_ago(minutes)} ({offer.label}), from the same data"
+    return f"{told}; nothing was run again. Say “again” for a fresh one."
+
+
+def recalled(facts: str, minutes: int) -> str:
+    """Return what an analysis presented before said, as one part of several."""
+    return f"{facts} (presented {_ago(minutes)}, from the same data; not run again)"
+
+
+def _ago(minutes: int) -> str:
+    return "just now" if minutes < 1 else f"{minutes} minute{'s' if minutes > 1 else ''} ago"
 
 
 def choice(text: str, labels: Sequence[str]) -> int | None:

@@ -20,11 +20,11 @@ from comity.agents.orchestrator.templates import triggered
 from comity.core.call.limits import OBJECTIVE_CHARS_MAX
 from comity.core.envelope.envelope import Background, Error, Reply, Status
 from comity.core.orchestration import monitor
-from comity.core.orchestration.aggregate import SYNTHESISE, aggregate, synthesis_request
+from comity.core.orchestration.aggregate import SYNTHESISE, aggregate, facts, synthesis_request
 from comity.core.orchestration.intent import Classification, Lesson, Ranking, Route, Verdict, close, judge
 from comity.core.orchestration.intent.lessons import add
 from comity.core.orchestration.monitor import Outcome
-from comity.core.orchestration.split import Part, Plan, split
+from comity.core.orchestration.split import Part, Plan, split, things
 from comity.core.workflow.response import response_of
 from comity.dialects.kdap_routing import TAKE_CONTEXT
 from comity.errors import CallerError
@@ -97,8 +97,21 @@ class Turn:
             }
             joined = split(text, lambda said: sure.get(said, ("", 0.0)))
             if len(joined.parts) != len(whole.parts):
-                return joined, [await self.rank(part.text) for part in joined.parts]
-        return whole, known
+                whole, known = joined, [await self.rank(part.text) for part in joined.parts]
+        return await self._apart(whole, known)
+
+    async def _apart(self, plan: Plan, known: list[Ranking]) -> tuple[Plan, list[Ranking]]:
+        """Part the things that one verb asks for where each is served by a capability of its own: "the NPV and the IRR"."""
+        texts: list[list[str]] = []
+        rankings: list[Ranking] = []
+        for part, ranking in zip(plan.parts, known, strict=True):
+            said = things(part.text)
+            found = [await self.rank(one) for one in said]
+            served = {one.best[0] for one in found if judge(one, self._settings.threshold) is Verdict.ROUTE}
+            is_apart = len(said) > 1 and len(served) == len(said)
+            texts.append(said if is_apart else [part.text])
+            rankings += found if is_apart else [ranking]
+        return plan.expanded(texts), rankings
 
     def classification(self, keys: list[str], rankings: list[Ranking]) -> Classification | None:
         """Return the classification of a request whose parts have these intents."""
@@ -440,7 +453,9 @@ class Turn:
         if entry is None or self._is_again or phrases.wants_again(text):
             return None
         monitor.count(self._counts, key, Outcome.REPEATED)
-        return presented.reply_of(entry, phrases.referred(offer, (now_ms - int(entry["at"])) // 60_000))
+        minutes = (now_ms - int(entry["at"])) // 60_000
+        reply = presented.reply_of(entry, phrases.referred(offer, minutes))
+        return reply if len(plan.parts) == 1 else replace(reply, message=phrases.recalled(facts(reply.data), minutes))
 
     async def _part(self, plan: Plan, at: int, key: str, text: str, done: dict[int, Reply[Any]]) -> Reply[Any]:
         """Call the specialist of the only part that needs one."""
@@ -510,7 +525,9 @@ class Turn:
 
     async def _combined(self, plan: Plan, keys: list[str], rankings: list[Ranking], done: dict[int, Reply[Any]]) -> Reply[Any]:
         names = _names([self.offers[key].intent if key in self.offers else "answer" for key in keys])
-        titles = {name: self.offers[key].label for name, key in zip(names, keys, strict=True) if key in self.offers}
+        asked = [phrases.quoted(part.text) for part in plan.parts]
+        labels = [self.offers[key].label if key in self.offers else asked[at] for at, key in enumerate(keys)]
+        titles = dict(zip(names, labels, strict=True))
         if len(plan.parts) == 1 and not done[0].ok:
             return _plain(done[0])
         views = [(name, response_of(done[at])) for at, name in enumerate(names)]

@@ -82,7 +82,20 @@ def test_a_part_that_failed_makes_the_reply_partial_and_says_what_is_missing_and
 def test_without_any_result_the_reply_is_an_error_that_names_every_part() -> None:
     reply = aggregate("merge", [bad("a"), bad("b", "The market data is closed.")])
     assert reply.status is Status.ERROR
-    assert "market data is closed" in reply.error.message if reply.error else False
+    assert reply.error is not None
+    assert (
+        reply.error.message
+        == "0 of 2 parts have a result:\n- A, because it took too long.\n- B, because the market data is closed."
+    )
+
+
+def test_a_reason_that_names_its_part_stands_alone_and_keeps_its_first_word() -> None:
+    reply = aggregate(
+        "merge", [good("a", {"x": 1}), bad("b", 'I cannot help with "bake a cake".')], {"titles": {"b": "bake a cake"}}
+    )
+    assert reply.message.endswith('Not included: I cannot help with "bake a cake".')
+    unnamed = aggregate("merge", [good("a", {"x": 1}), bad("b", "I am closed.")])
+    assert unnamed.message.endswith("Not included: b, because I am closed.")
 
 
 def test_a_question_of_the_only_part_is_asked() -> None:

@@ -11,7 +11,7 @@ from corpus import read_corpus
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comity.core.orchestration.split import Part, Plan, Shape, split
+from comity.core.orchestration.split import Part, Plan, Shape, split, things
 from comity.core.orchestration.split.split import PARTS_MAX, TEXT_MAX
 from comity.core.orchestration.split.weights import WEIGHTS
 
@@ -234,3 +234,21 @@ def test_connectives_in_any_order_give_parts_with_words(words: list[str]) -> Non
     plan = split(" ".join(words))
     assert all(part.text.strip() for part in plan.parts)
     assert sum(len(stage) for stage in plan.stages) == len(plan.parts)
+
+
+@pytest.mark.parametrize(
+    ("text", "each"),
+    [
+        ("Please work out the NPV, the IRR and the payback", ["work out the NPV", "work out the IRR", "work out the payback"]),
+        ("What is the price and the weight?", ["What is the price", "What is the weight"]),
+        ("Compare the price and the weight", []),  # one comparison
+        ("Work out the NPV", []),
+    ],
+)
+def test_the_things_that_one_verb_asks_for_are_requests_of_their_own(text: str, each: list[str]) -> None:
+    assert things(text) == each
+
+
+def test_a_part_that_is_expanded_is_waited_for_as_a_whole() -> None:
+    plan = Plan((Part("a"), Part("b", (0,)))).expanded([["a1", "a2"], ["b"]])
+    assert plan == Plan((Part("a1"), Part("a2"), Part("b", (0, 1))))

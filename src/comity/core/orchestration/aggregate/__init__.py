@@ -3,9 +3,10 @@
 from comity.core.orchestration.aggregate.aggregate import aggregate, synthesis_request
 from comity.core.orchestration.aggregate.component import Component
 from comity.core.orchestration.aggregate.consensus import Agreement, Conflict, agreement, consensus
+from comity.core.orchestration.aggregate.narrative import facts
 from comity.core.orchestration.aggregate.strategies import STRATEGIES, SYNTHESISE, Strategy
 
 __all__ = [
     "STRATEGIES", "SYNTHESISE", "Agreement", "Component", "Conflict", "Strategy", "aggregate", "agreement", "consensus",
-    "synthesis_request",
+    "facts", "synthesis_request",
 ]  # fmt: skip

@@ -9,7 +9,7 @@ from comity.core.agent.registry import nearest
 from comity.core.envelope.envelope import Reply, Status
 from comity.core.orchestration.aggregate.component import Component, Part, components
 from comity.core.orchestration.aggregate.consensus import Agreement, agreement
-from comity.core.orchestration.aggregate.narrative import narrative, question, reason
+from comity.core.orchestration.aggregate.narrative import narrative, question, reason, reasons
 from comity.core.orchestration.aggregate.strategies import STRATEGIES, SYNTHESISE, Strategy, merge
 from comity.errors import CallerError
 
@@ -50,8 +50,8 @@ def _nothing(found: Sequence[Component], missing: Sequence[Component]) -> Reply[
     asked = next((one for one in missing if one.status == "clarification_needed"), None)
     if asked is not None:
         return Reply.needs_input(asked.message, data=asked.data)
-    why = "; ".join(reason(one) for one in missing) or "no part was asked"
-    return Reply.failure(f"{len(found) - len(missing)} of {len(found)} parts have a result: {why}", code="TARGET_FAILED")
+    why = reasons(missing) if missing else " no part was asked"
+    return Reply.failure(f"{len(found) - len(missing)} of {len(found)} parts have a result:{why}", code="TARGET_FAILED")
 
 
 def _reply(result: Any, strategy: str, found: Sequence[Component], agreed: Agreement, options: Mapping[str, Any]) -> Reply[Any]:

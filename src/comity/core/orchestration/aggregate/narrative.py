@@ -20,14 +20,22 @@ def narrative(found: Sequence[Component], agreed: Agreement, terms: Mapping[str,
     lines = [_told(one) for one in found if one.is_good]
     lines += [_differs(one, {component.name: component for component in found}) for one in agreed.conflicts]
     if missing := [one for one in found if not one.is_good]:
-        lines.append("Not included: " + "; ".join(reason(one) for one in missing) + ".")
+        lines.append(f"Not included:{reasons(missing)}")
     return with_terms("\n".join(lines), terms)
 
 
 def reason(component: Component) -> str:
-    """Return which component is missing and why."""
+    """Return which component is missing and why; a reason that names the component itself stands alone."""
     why = component.message.rstrip(".") or component.error or component.status.replace("_", " ")
-    return f"{component.shown}, because {why[:1].lower() + why[1:] if why[:2].istitle() else why}"
+    if component.shown.casefold() in why.casefold():
+        return why
+    return f"{component.shown}, because {why[:1].lower() + why[1:] if why[1:2].islower() else why}"
+
+
+def reasons(missing: Sequence[Component]) -> str:
+    """Return what follows a colon: which components are missing and why, each on a line of its own if there are several."""
+    told = [f"{reason(one)}." for one in missing]
+    return f" {told[0]}" if len(told) == 1 else "".join(f"\n- {_capital(one)}" for one in told)
 
 
 def question(conflict: Conflict, found: Sequence[Component]) -> str:
@@ -39,7 +47,7 @@ def question(conflict: Conflict, found: Sequence[Component]) -> str:
 
 def _told(component: Component) -> str:
     sure = f" ({band(component.confidence).value.lower()} confidence)"
-    said = component.message.strip() or _facts(component.data)
+    said = component.message.strip() or facts(component.data)
     warned = "; ".join(one.rstrip(". ") for one in component.warnings)
     limits = f" Limited: {warned}." if warned else ""
     return f"{_capital(component.shown)}{sure}: {said.rstrip('.')}.{limits}"
@@ -49,7 +57,8 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _facts(data: Any) -> str:
+def facts(data: Any) -> str:
+    """Return the first fields of a result in words."""
     if not isinstance(data, dict):
         return show(data)
     shown = [f"{_label(key)} {show(value, key)}" for key, value in list(data.items())[:FIELDS_SHOWN]]

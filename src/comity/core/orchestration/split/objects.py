@@ -61,6 +61,12 @@ _TWO_RECIPIENTS: Final = re.compile(  # "write to the bank about the loan and to
     r"(?P<other>(?P=prep)\s+[^,;]+?\s(?:about|regarding|for|on)\s[^,;]+)$",
     re.IGNORECASE,
 )
+_LEAD: Final = re.compile(
+    r"^(?:(?P<asked>what(?:'s|\s+is|\s+are)|how\s+(?:big|high|large)\s+(?:is|are)|(?:i|we)\s+(?:need|want))|[a-z]+(?:\s+(?:me|us|out|up))*)\s+",
+    re.IGNORECASE,
+)
+THINGS_CHARS_MAX: Final = 200  # of a request that may ask for several things by one verb
+THINGS_MAX: Final = 5
 _FRACTIONS: Final = frozenset({"half", "quarter", "third"})  # "for two and a half hours"
 _HELD: Final = re.compile(r"\b(?:with|between|including|that|which|who|where|their|its|and|so)\b", re.IGNORECASE)
 
@@ -105,6 +111,20 @@ def objects(sentence: str) -> list[tuple[str, Link]]:
     ):
         return [(things[0], Link.SENTENCE), *((f"{verb[0]} {one}", Link.AND) for one in things[1:])]
     return []
+
+
+def things(text: str) -> list[str]:
+    """Return a request for each of the things that one verb asks for, "the NPV and the IRR"; none if it asks for one.
+
+    Whether they are served apart is not told by the words: the caller asks a classifier.
+    """
+    bare = without_politeness(text).rstrip(" .?!")
+    lead = _LEAD.match(bare)
+    verb = tokens(bare)[:1]
+    if lead is None or len(text) > THINGS_CHARS_MAX or (verb[0] in PAIRING or not (lead["asked"] or verb[0] in VERBS)):
+        return []
+    each = [one for one in _LISTED.split(bare[lead.end() :]) if one.strip()]
+    return [f"{lead.group()}{one}" for one in each] if 1 < len(each) <= THINGS_MAX else []
 
 
 def _of_each(verb: str, things: list[str]) -> list[tuple[str, Link]]:

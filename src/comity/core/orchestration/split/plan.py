@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -36,6 +37,15 @@ class Plan:
         for part in self.parts:
             depth.append(1 + max((depth[at] for at in part.after), default=-1))
         return tuple(tuple(at for at, one in enumerate(depth) if one == level) for level in range(max(depth, default=-1) + 1))
+
+    def expanded(self, texts: Sequence[Sequence[str]]) -> Plan:
+        """Return the plan with a part for each of the texts of every part; what waited for a part waits for all of them."""
+        starts = [sum(map(len, texts[:at])) for at in range(len(texts))]
+        parts: list[Part] = []
+        for part, said in zip(self.parts, texts, strict=True):
+            after = tuple(starts[at] + more for at in part.after for more in range(len(texts[at])))
+            parts += [Part(text, after) for text in said]
+        return Plan(tuple(parts))
 
     @property
     def shape(self) -> Shape:
