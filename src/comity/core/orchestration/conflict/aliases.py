@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from comity.core.orchestration.conflict.units import SIGNS
+
 ALIASES: Final = {
     "us": "united states", "usa": "united states", "u.s.": "united states", "u.s.a.": "united states",
     "united states of america": "united states",
@@ -104,6 +106,7 @@ FIELD_ALIASES: Final = tuple(
             _GRADES,
         ),
         ("sizes?", _SIZES),
+        ("currency", {sign: code.lower() for sign, code in SIGNS.items()}),
         ("trend|direction|outlook|movement", _TRENDS),
         ("sentiment|tone|mood|feedback", _FEELINGS),
     )

@@ -45,7 +45,7 @@ _CLOSED_SET: Final = re.compile(
     r"(?:^|_)(?:allergens?|allergies|ingredients|attendees|participants|signatories|members|permissions|roles|recipients|approvers|"
     r"required|mandatory|included|excluded|team|crew|panel|board|speakers|authors|owners|directors|guests|winners|medications)(?:_|$)"
 )
-_ONE_ANSWER: Final = re.compile(r"(?:^|_)(?:cause|reason|diagnosis|verdict|decision|outcome|culprit)(?:_|$)")
+_ONE_ANSWER: Final = re.compile(r"(?:^|_)(?:cause|reason|diagnosis|verdict|decision|outcome|culprit|who)(?:_|$)")
 _BILLED: Final = re.compile(r"(?:^|_)(?:invoice|total|price|balance|due|paid|refund|rent|deposit|fee|bill|fare)(?:_|$)")
 _STOCK: Final = re.compile(r"(?:^|_)(?:in_stock|available)$")
 _STATE: Final = re.compile(r"(?:^|_)(?:status|state|stage|phase|availability|available|in_stock|result|outcome|decision)$")
@@ -146,7 +146,10 @@ def _truth(value: Any, path: str, is_asked: bool) -> bool | None:
         return known
     if is_asked and said in {"1", "0", "t", "f"}:
         return said in {"1", "t"}
-    return texts.same_or_opposite(about, said)
+    if _STOCK.search(name) and (found := quantities(value)):
+        return found[0].high > 0
+    known = texts.same_or_opposite(about, said)
+    return known if known is not None else texts.same_or_opposite(about.rpartition(" ")[2], said)
 
 
 def _dates(left: Any, right: Any, path: str, rules: Rules, depth: int) -> Finding | None:
@@ -357,7 +360,7 @@ def _sentences(left: str, right: str, name: str, rules: Rules) -> Finding:
                 found = _dates(first, second, "year", rules, 0) or _numbers(first, second, "", rules, 0)
                 if found is not None and found.relation is Relation.CONFLICT:
                     return Finding(Relation.CONFLICT, "text", f"figures: {first} / {second}")
-        if why := sentences.exchanged(left, right) or sentences.other_phrase(left, right):
+        if why := sentences.only(left, right) or sentences.exchanged(left, right) or sentences.other_phrase(left, right):
             return Finding(Relation.CONFLICT, "text", why)
         return Finding(Relation.AGREE, "text")
     is_one_answer = bool(_ONE_ANSWER.search(name)) and sentences.share_a_word(left, right)

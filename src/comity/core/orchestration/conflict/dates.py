@@ -49,8 +49,8 @@ _PATTERNS: Final = tuple(
         rf"^{_YEAR}[/.](?P<month>\d{{1,2}})[/.](?P<day>\d{{1,2}})$",
         rf"^(?P<day>\d{{1,2}})\.\s?(?P<month>\d{{1,2}})\.\s?{_YEAR}$",
         rf"^(?P<month>0?[1-9]|1[0-2])[/.-]{_YEAR}$",
-        rf"^(?P<season>{_PART}|year[- ]end)[ -]?{_YEAR}$",
-        rf"^(?P<weather>spring|summer|autumn|fall|winter)(?: of)?,? {_YEAR}$",
+        rf"^(?P<season>{_PART}|year[- ]end)[ -]?(?:(?:the )?year )?{_YEAR}$",
+        rf"^(?P<weather>spring|summer|autumn|fall|winter)(?: of)?,? {_YEAR}(?:/\d\d)?$",
         rf"^(?P<third>{_PART})[ -]?(?P<word>{_MONTH})\.?,? {_YEAR}$",
         rf"^(?P<third>{_PART})[ -]?Q(?P<quarter>[1-4])[ -/]*{_YEAR}$",
         rf"^(?P<first>\d{{1,2}})[/-](?P<other>\d{{1,2}})[/-]{_YEAR}$",
@@ -77,6 +77,7 @@ _TWO_DIGITS: Final = re.compile(  # FY25, Q2 '25, 03.04.25, 3-Apr-25, Apr '25
     rf"^(?:{_MONTH})-|['’])['’]?(?P<year>\d\d)$",
     re.IGNORECASE,
 )
+_THE: Final = re.compile(r"^the (?=\d)", re.IGNORECASE)
 _TWO_YEARS: Final = re.compile(r"^fy ?['’]?(\d\d)(?=[/-]\d\d$)", re.IGNORECASE)  # FY24/25
 _UNTIL: Final = re.compile(
     r"^(?:(?:valid|effective|due)\s+)?(?:until|till|by|on|from|since|as of|due|before|no later than)\s+(?=.*\d{2})",
@@ -152,7 +153,7 @@ def intervals(value: Any) -> tuple[Interval, ...]:
 
 def _plain(value: str) -> str:
     """Return the text of a date without its weekday and what stands before it, its year in four digits."""
-    text = _WEEKDAY.sub("", _UNTIL.sub("", value.strip()))
+    text = _THE.sub("", _WEEKDAY.sub("", _UNTIL.sub("", value.strip())))
     text = _TWO_YEARS.sub(r"20\1", _TWO_DIGITS.sub(r"\g<before>20\g<year>", text)).replace("'20", " 20").replace("’20", " 20")
     return _ORDINAL.sub(_as_number, _FISCAL.sub("", re.sub(r"\s+", " ", text)))
 
@@ -193,7 +194,7 @@ def _of_parts(parts: dict[str, str | None]) -> tuple[Interval, ...]:
         return tuple(_days(year, month, day) for month, day in sorted(pairs))
     if weather := parts.get("weather"):
         first = {"sp": 3, "su": 6, "au": 9, "fa": 9, "wi": 12}[weather[:2].lower()]
-        return (_months(year, first, 3), *([_months(year - 1, first, 3)] if first == 12 else []))
+        return (_months(year, first, 3), *([_months(year - 1, first, 3)] if first == 12 else []))  # winter is of two years
     if week := parts.get("week"):
         start = datetime.fromisocalendar(year, int(week), int(parts.get("weekday") or 1)).replace(tzinfo=UTC)
         return (Interval(start, start + timedelta(days=1 if parts.get("weekday") else 7)),)

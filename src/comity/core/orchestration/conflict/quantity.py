@@ -107,7 +107,7 @@ _TIMES: Final = re.compile(  # "twice a week"
 )
 _EVERY: Final = re.compile(
     rf"^(?:every|once (?:every|in)) (?P<count>[1-9]\d?|{'|'.join((*_ONES, 'ten', 'twelve', 'other', 'second'))}) "
-    r"(?P<period>day|week|month|year|hour|minute)s?$",
+    r"(?P<period>day|week|month|year|hour|minute|second)s?$",
     re.IGNORECASE,
 )
 _ADVERBS: Final = {
@@ -129,6 +129,8 @@ _DOSE: Final = re.compile(  # 500 mg twice a day
 )
 _VULGAR: Final = {"½": "1/2", "¼": "1/4", "¾": "3/4", "⅓": "1/3", "⅔": "2/3", "⅛": "1/8", "⅕": "1/5"}
 _MIXED: Final = re.compile(r"^(?P<whole>\d+(?: |-))?(?P<part>\d{1,2})/(?P<parts>[1-9]\d?) ?(?P<unit>[a-z%].*)?$", re.IGNORECASE)
+_HYPHENED: Final = re.compile(r"^(\d+(?:\.\d+)?)-([a-z]{2,})(?=\b)", re.IGNORECASE)  # 27-inch
+_HOURS_AND: Final = re.compile(r"^(\d{1,2}) ?h ?(\d\d)$", re.IGNORECASE)  # 2h15
 _SYMBOL: Final = re.compile(r"^[a-z] ?= ?(?=[\d$€£~])", re.IGNORECASE)  # n = 250
 _BRACKETED: Final = re.compile(r"^\((?P<value>[\d.,' ]+)\) ?(?P<unit>\D{1,20})$|^(?P<money>\D{1,3})\((?P<amount>[\d.,' ]+)\)$")
 _AND_CENTS: Final = re.compile(
@@ -337,6 +339,7 @@ def _for_each(found: Quantity, unit: str) -> Quantity:
 
 def _reworded(text: str) -> str:
     """Return "twice a week", 5'10", 1 ½ inches and "two and a half years" with plain numbers, any other text as it is."""
+    text = _HYPHENED.sub(r"\1 \2", _HOURS_AND.sub(r"\1 h \2 min", text.replace("mpg", "miles per gallon")))
     text = _SYMBOL.sub("", re.sub(r"[½¼¾⅓⅔⅛⅕]", lambda found: f" {_VULGAR[found[0]]}", text).strip())
     if text.lower() in _ADVERBS:
         return _ADVERBS[text.lower()]

@@ -79,6 +79,15 @@ def are_alike(left: str, right: str) -> bool:
     return shared >= SHARED_WORDS and shared >= SAME_AS_PART * min(len(one), len(other))
 
 
+def only(left: str, right: str) -> str:
+    """Return what one sentence has beyond another that says "only"; empty if neither or both say so."""
+    for one, other in ((left, right), (right, left)):
+        if "only" in WORD.findall(plain(one)) and "only" not in WORD.findall(plain(other)):
+            more = _content(other) - _content(one)
+            return f"only / {min(more)}" if more else ""
+    return ""
+
+
 def share_a_word(left: str, right: str) -> bool:
     """Return whether two sentences have a word in common that says what they are about."""
     return bool(_kept(left) & _kept(right))

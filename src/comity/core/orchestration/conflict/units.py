@@ -48,6 +48,7 @@ _DIMENSIONS: Final[dict[str, dict[str, float]]] = {
     "torque": {"nm n·m newton_metre newton_meter": 1},
     "force": {"n newton": 1, "kn_force kilonewton": 1000},
     "voltage": {"v volt": 1, "mv millivolt": 0.001, "kv kilovolt": 1000},
+    "charge": {"mah milliamp_hour": 0.001, "ah amp_hour": 1},
     "current": {"amp ampere": 1, "ma milliamp milliampere": 0.001},
     "data rate": {"bit/s bps": 1, "kbit/s kbps": 1e3, "mbit/s mbps": 1e6, "gbit/s gbps": 1e9, "kb/s": 8e3,
     "mb/s megabytes_per_second": 8e6, "gb/s": 8e9, "tbit/s tbps": 1e12, "megabits_per_second": 1e6, "gigabits_per_second": 1e9},

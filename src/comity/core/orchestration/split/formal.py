@@ -58,12 +58,12 @@ _NOUNS: Final = (
 # A task named by the thing that something is to be done to: "the archive is to be searched", "the report be translated".
 TO_BE_DONE: Final = re.compile(
     rf"^if\s+{_NOUNS}(?:were|was|is|are)\s+{_DONE}\b|^(?:that\s+)?{_NOUNS}(?:(?:(?:is|are|was|were)\s+(?:then\s+|also\s+|now\s+)?to|(?:should|must|shall|ought\s+to|ha(?:s|ve)\s+to|needs?\s+to)(?:\s+(?:also|then|now|please|first))?)"
-    rf"\s+be\s+(?:[a-z]+ly\s+)?{_DONE}\b|be\s+{_DONE}\b|(?:shall|ought\s+to|ha(?:s|ve)\s+to)\s+(?!be\b|have\b)[a-z]+\b|needs?\s+[a-z]+ing\b)",
+    rf"\s+be\s+(?:[a-z]+ly\s+)?{_DONE}\b|be\s+{_DONE}\b|(?:should|must)\s+(?:go|come)\b|(?:shall|ought\s+to|ha(?:s|ve)\s+to)\s+(?!be\b|have\b)[a-z]+\b|needs?\s+[a-z]+ing\b)",
     re.IGNORECASE,
 )
 # Another person's wish: "HR needs the statistics".
 WISHED: Final = re.compile(
-    r"^(?:(?-i:[A-Z])[\w'’-]+(?:\s+(?-i:[A-Z])[\w'’-]+)?|(?:my|our|the)\s+(?:[\w'’-]+\s+)?[\w'’-]+)\s+(?:still\s+|also\s+|really\s+)?"
+    r"^(?:(?-i:[A-Z])[\w'’-]+(?:\s+(?-i:[A-Z])[\w'’-]+)?|(?:my|our|the)\s+(?:(?!and\b|that\b|which\b|who\b)[\w'’-]+\s+){0,4}?[\w'’-]+)\s+(?:still\s+|also\s+|really\s+)?"
     r"(?:needs|wants|is\s+after|would\s+like|is\s+looking\s+for|requires)\s+(?:an?|the|my|our|some|two|three)\s+\w+",
     re.IGNORECASE,
 )

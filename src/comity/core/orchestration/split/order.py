@@ -116,10 +116,15 @@ def _refers(pieces: list[Piece], at: int) -> bool:
         return False  # "Find the best plumber in Graz. Find the best painter in Linz."
     before = "; ".join(one.text for one in pieces[:at])
     is_listed = pieces[at].link is Link.AND
+    is_one_of_both = any(_OF_SEVERAL.search(one.text) for one in pieces[at + 1 :])  # "based on both, draft a plan"
     return (
         refers_back(text, before)
         or is_next_in_line(text, last, is_listed=is_listed)
-        or (is_listed and is_likely_next([one.text for one in pieces], at, is_told=is_order_said(pieces, at)))
+        or (
+            is_listed
+            and not is_one_of_both
+            and is_likely_next([one.text for one in pieces], at, is_told=is_order_said(pieces, at))
+        )
         or (is_listed and (is_drawn_from(text, last, is_told=is_order_said(pieces, at)) or is_about_its_topic(text, last)))
     )
 
