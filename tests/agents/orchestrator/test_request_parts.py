@@ -69,8 +69,12 @@ async def test_the_answer_to_a_specialist_reaches_it_in_the_run() -> None:
     async with Node(agents=office.agents) as node:
         first = await ask(node, "Forecast our costs and then send the newsletter")
         second = await ask(node, "customers")
+        given = {"text": "send the newsletter"}
+        assert (await node.call("ORC", "ORC_ROUTE", given, user_id="u1")).status is Status.NEEDS_INPUT
+        counts = (await node.call("ORC", "ORC_MONITOR", user_id="u1")).data["totals"]
+    assert counts.get("failed", 0) == 0  # a question is no failure
     assert "to which list?" in first.message
-    assert heard == ["", "customers"]
+    assert heard == ["", "customers", ""]
     assert second.data["result"]["sent"] == "customers"
 
 

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from comity.core.envelope.envelope import is_id
-from comity.core.envelope.request_id import chosen_id_problem
+from comity.core.envelope.request_id import below, chosen_id_problem, chosen_part
 from comity.core.handoff.holder import result_session
 from comity.core.journal.terms import is_below
 
@@ -41,3 +41,10 @@ def test_a_phone_number_cannot_be_chosen_and_an_order_number_can(chosen: str) ->
 
 def test_nobody_can_name_the_session_that_hides_what_a_receiver_says() -> None:
     assert not is_id(result_session("job"))
+
+
+def test_the_id_that_an_agent_outside_chose_is_that_of_its_own_call_and_of_nothing_below_it() -> None:
+    chosen = below("r.1", "order-17")
+    assert chosen_part(chosen) == "order-17"
+    assert [chosen_part(one) for one in (f"{chosen}.1", f"{chosen}#1", f"{chosen}.1#2", "r.1", "r#1", "r")] == [""] * 6
+    assert chosen_part(below(chosen, "other")) == "other"

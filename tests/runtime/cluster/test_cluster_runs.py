@@ -7,7 +7,9 @@ import asyncio
 from cluster_world import World, die, play
 
 from comity import Agent, Node
+from comity.core.journal.terms import Fence, claim
 from comity.runtime.workflow.handle import RunHandle
+from comity.workflow import load
 
 FLOW = """
 workflow: moves
@@ -109,3 +111,21 @@ def test_a_waiting_run_is_held_by_one_node_and_left_alone_by_the_others() -> Non
         assert steps == [1, 2, 3]
 
     play(case, [worker(steps)], [worker(steps)])
+
+
+def test_what_happens_to_a_run_at_a_former_holder_stands_in_no_history() -> None:
+    text = "workflow: w\nnodes: {a: {wait: 30s}, e: {wait: {event: paid}}}"
+
+    async def case(world: World, first: Node, second: Node) -> None:
+        handle = await first.workflows.start(load(text), user_id="u")
+        await asyncio.sleep(0.1)
+        fence = first._path.calls[handle.run_id].way.fence
+        assert fence is not None
+        before = second.workflows.store.events(handle.run_id)
+        world.store.append((claim(Fence(fence.address, fence.token + 1), "n2"),))
+        told = asyncio.create_task(first.workflows.signal(handle.run_id, "paid", 5))
+        await asyncio.sleep(1)
+        assert second.workflows.store.events(handle.run_id) == before
+        told.cancel()
+
+    play(case, [worker([])], [worker([])])

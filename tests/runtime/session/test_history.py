@@ -54,12 +54,12 @@ async def test_a_reference_names_the_conversation_as_it_was_for_its_user_alone(m
 
 async def test_an_agent_cannot_read_another_users_conversation_and_the_attempt_is_in_the_audit(make_node):
     async with make_node([desk, reader]) as node:
-        (reference,) = await talk(node, "my secret")
+        (reference,) = await talk(node, "my secret [[EMAIL_1_kqzmtwbf]]")  # which is a token of no session
         stolen = await node.call("reader", "READ", {"reference": reference}, user_id="bob", session_id="b")
         own = await node.call("reader", "READ", {"reference": reference}, user_id="ann", session_id="a")
         notes = [row.note for row in node.audit.rows() if row.kind == "noted"]
     assert (stolen.error.code, stolen.data) == ("IDENTITY_MISMATCH", None)
-    assert own.data == ["my secret"]
+    assert own.data == ["my secret [[EMAIL_1_kqzmtwbf]]"]
     assert notes == ["a history reference that names no session of this user was refused"]
 
 

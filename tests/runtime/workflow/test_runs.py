@@ -11,8 +11,10 @@ from death import die
 
 from comity import Agent, Context, Limits, Node, Reply
 from comity.core.journal.records import Document
+from comity.core.workflow.history import Answered, encode_event
 from comity.errors import CallerError, UnavailableError
 from comity.runtime.workflow.run import Run
+from comity.runtime.workflow.store import Pages
 from comity.workflow import DefinitionError, Status, load
 
 CALLS: list[tuple[str, object]] = []
@@ -610,5 +612,49 @@ def test_a_waiter_hears_of_a_run_that_another_process_cancelled(tmp_path):
             other.workflows.sweep()
             told = await asyncio.wait_for(waiter, 60)
             assert (told.status, told.error.code) == ("cancelled", "CALL_CANCELLED")
+
+    asyncio.run(main())
+
+
+def test_a_long_reply_that_a_strategy_made_itself_is_in_the_history_after_a_restart(tmp_path):
+    text = """
+workflow: g
+nodes:
+  a: {call: A/ADD, input: {n: 1}}
+  s: {aggregate: long, after: [a]}
+  q: {ask: "Go on?", options: ["yes"], after: [s]}
+output: {text: "{{s.data.text}}"}
+"""
+    long = {"text": "word " * 1_000}
+
+    async def main():
+        async with Node(team(), store=tmp_path / "g.db") as node:
+            node.workflows.strategies["long"] = lambda *_: Reply.success(long)
+            await node.workflows.start(load(text), user_id="u", run_id="r")
+            await until(node, "r", "waiting")
+        async with Node(team(), store=tmp_path / "g.db") as node:
+            run = node.workflows.handle("r")
+            assert node.workflows.replay("r")[2].event.reply["data"] == long
+            await run.answer(run.record.questions[0].question_id, "yes")
+            assert (await run.result()).data == long
+
+    asyncio.run(main())
+
+
+def test_a_run_whose_node_died_with_its_answer_written_goes_on_by_itself(tmp_path):
+    async def main():
+        first = Node(team(), store=tmp_path / "a.db")
+        await first.start()
+        flows = first.workflows
+        flows.add(ASKS)
+        handle = await flows.start("asks", user_id="u")
+        record = await until(first, handle.run_id, "waiting")
+        answered = Answered(flows.now_ms(), int(record.questions[0].question_id), "yes", "bob")
+        first._journal.append((Pages(handle.run_id, record.events).add(encode_event(answered)),))
+        await first._path.durable()
+        await die(first)
+        async with Node(team(), store=tmp_path / "a.db") as second:
+            reply = await asyncio.wait_for(second.workflows.result(handle.run_id), 30)
+            assert reply.data == {"n": 3, "answer": "yes"}
 
     asyncio.run(main())
