@@ -94,6 +94,18 @@ _FEELINGS: Final = {
     "unfavorable": "negative",
     "bad": "negative", "adverse": "negative", "mixed": "neutral",
 }  # fmt: skip
+_PEOPLES: Final = {
+    "american": "united states", "us citizen": "united states", "british": "united kingdom", "dutch": "netherlands",
+    "german": "germany",
+    "french": "france", "spanish": "spain", "italian": "italy", "polish": "poland", "swedish": "sweden", "danish": "denmark",
+    "norwegian": "norway", "finnish": "finland", "irish": "ireland", "swiss": "switzerland", "austrian": "austria",
+    "belgian": "belgium",
+    "portuguese": "portugal", "greek": "greece", "turkish": "turkey", "czech": "czechia", "hungarian": "hungary",
+    "romanian": "romania",
+    "ukrainian": "ukraine", "russian": "russia", "chinese": "china", "japanese": "japan", "indian": "india",
+    "canadian": "canada",
+    "australian": "australia", "mexican": "mexico", "brazilian": "brazil", "korean": "south korea", "nigerian": "nigeria",
+}  # fmt: skip
 FIELD_ALIASES: Final = tuple(
     (re.compile(rf"(?:^|_)(?:{names})$"), aliases)
     for names, aliases in (
@@ -106,6 +118,7 @@ FIELD_ALIASES: Final = tuple(
             _GRADES,
         ),
         ("sizes?", _SIZES),
+        ("nationality|citizenship|origin", ALIASES | _PEOPLES),
         ("currency", {sign: code.lower() for sign, code in SIGNS.items()}),
         ("trend|direction|outlook|movement", _TRENDS),
         ("sentiment|tone|mood|feedback", _FEELINGS),

@@ -122,7 +122,11 @@ def _in_brackets(left: Any, right: Any, path: str, rules: Rules, depth: int) -> 
 def _booleans(left: Any, right: Any, path: str, rules: Rules, depth: int) -> Finding | None:
     del rules, depth
     is_one = isinstance(left, bool) or isinstance(right, bool)
+    is_asked = is_one or any(isinstance(value, str) and texts.truth(value) is not None for value in (left, right))
     truths = [_truth(value, path, is_one) for value in (left, right)]
+    if is_asked and None in truths:
+        told = [texts.polarity(value, name_of(path)) if isinstance(value, str) else None for value in (left, right)]
+        truths = [one if one is not None else other for one, other in zip(truths, told, strict=True)]
     if None in truths:
         return Finding(Relation.UNKNOWN, "yes or no against another kind") if is_one else None
     return Finding(_verdict(truths[0] == truths[1]), "yes or no")

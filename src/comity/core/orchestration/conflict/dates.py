@@ -80,7 +80,8 @@ _TWO_DIGITS: Final = re.compile(  # FY25, Q2 '25, 03.04.25, 3-Apr-25, Apr '25
 _THE: Final = re.compile(r"^the (?=\d)", re.IGNORECASE)
 _TWO_YEARS: Final = re.compile(r"^fy ?['’]?(\d\d)(?=[/-]\d\d$)", re.IGNORECASE)  # FY24/25
 _UNTIL: Final = re.compile(
-    r"^(?:(?:valid|effective|due)\s+)?(?:until|till|by|on|from|since|as of|due|before|no later than)\s+(?=.*\d{2})",
+    r"^(?:(?:valid|effective|due)\s+)?(?:(?:by\s+)?(?:cob|eod|close of business|end of (?:the )?day)(?:\s+on)?"
+    r"|until|till|by|on|from|since|as of|due|before|no later than)\s+(?=.*\d{2})",
     re.IGNORECASE,
 )
 _FISCAL: Final = re.compile(r"\b(?:fy|(?:fiscal|financial|calendar)(?: year)?|^year) ?(?=(?:19|20|21)\d\d\b)", re.IGNORECASE)

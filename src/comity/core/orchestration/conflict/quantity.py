@@ -181,7 +181,7 @@ _ISO_DURATION: Final = re.compile(
 _ISO_SIZES: Final = (YEAR, MONTH, 7 * DAY, DAY, 3600.0, 60.0, 1.0)
 _COMPONENT: Final = re.compile(r"\d+(?:\.\d+)?\s*[a-z]+", re.IGNORECASE)
 _COMPOUND: Final = re.compile(r"^(?:\d+(?:\.\d+)?\s*[a-z]+(?:\s*,\s*|\s+and\s+|\s*)(?=\d|$)){2,4}$", re.IGNORECASE)
-_PART: Final = re.compile(r"^(?P<part>\d{1,4})\s*(?:of|out of|in|/)\s*(?P<whole>[1-9]\d{0,3})$", re.IGNORECASE)
+_PART: Final = re.compile(r"^(?P<part>\d{1,4})\s*(?:(?:[a-z]+\s+)?out of|of|in|/)\s*(?P<whole>[1-9]\d{0,3})$", re.IGNORECASE)
 _TO: Final = re.compile(r"^(?P<part>\d)\s?(?::|to)\s?(?P<whole>[1-9])$")
 _PARTS: Final = {
     "half": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "sixth": 6, "seventh": 7, "eighth": 8, "ninth": 9, "tenth": 10
@@ -453,9 +453,8 @@ def _scaled(start: Quantity, rest: str) -> list[tuple[Quantity, str]]:
     scale = SCALES.get(word.lower().rstrip("."))
     if scale:
         is_whole = (start.low * scale).is_integer()
-        scaled = replace(
-            start, low=start.low * scale, high=start.high * scale, half=start.half * scale, size=scale, is_whole=is_whole
-        )
+        half = start.half * (1.0 if word.lower().startswith("dozen") else scale)  # a dozen is twelve, not about twelve
+        scaled = replace(start, low=start.low * scale, high=start.high * scale, half=half, size=scale, is_whole=is_whole)
         readings.append((scaled, left.strip()))
     if not scale or (word.lower() in UNITS and word != word.upper()):
         readings.append((start, rest))

@@ -24,10 +24,10 @@ _CAUSE: Final = re.compile(
 PHRASE_WORDS: Final = 3  # content words of a phrase in which two sentences differ
 SAME_AS_PART: Final = 0.6  # of the words of the shorter sentence, if at least SHARED_WORDS are shared
 SHARED_WORDS: Final = 3
-BEGINNING: Final = 6  # letters by which two forms of a word are told to be one
+BEGINNING: Final = 5  # letters by which two forms of a word are told to be one
 SAME_SENTENCE: Final = 0.5  # of their content words two sentences share if they are about the same
 _NEGATIONS_WORDS: Final = (
-    "not no never nobody none nothing "
+    "not no never nobody none nothing avoid avoids avoided avoiding "
     "without neither nor cannot hardly lacks lack fails isn't aren't won't don't doesn't didn't can't "
     "shouldn't wasn't weren't couldn't wouldn't hasn't haven't"
 )

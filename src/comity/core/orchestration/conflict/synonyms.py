@@ -41,7 +41,8 @@ _PHRASES: Final = {
     "in favour of": "support", "in favor of": "support", "opposed to": "oppose", "falls short of": "miss",
     "fell short of": "miss", "part time": "parttime", "full time": "fulltime", "on hold": "suspended",
     "at risk": "endangered", "up to date": "current", "out of date": "obsolete", "free of charge": "free",
-    "not detected": "negative", "no need to": "not", "no need": "unnecessary", "as new": "mint", "like new": "mint",
+    "not detected": "negative", "not guilty": "acquitted", "no need to": "not", "no need": "unnecessary", "as new": "mint",
+    "like new": "mint",
     "closed ticket": "complete",
 }  # fmt: skip
 _PHRASE: Final = re.compile(rf"\b(?:{'|'.join(sorted(_PHRASES, key=len, reverse=True))})\b")
@@ -57,6 +58,8 @@ _CLASSES: Final = tuple(
         "red green blue yellow black white grey gray brown orange purple pink",
         "north south east west",
         "left right",
+        "seconds minutes hours days weeks months years",
+        "minute hour day week month year",
         "daily weekly monthly quarterly yearly annually",
         "first second third fourth fifth last",
         "north south east west northern southern eastern western",
@@ -209,7 +212,7 @@ stable steady flat unchanged constant | unstable volatile collapse plunge surge 
   drop
 likely | unlikely
 healthy | sick unhealthy
-guilty | innocent
+guilty convict | innocent acquit
 uphold upheld allow confirm | dismiss overturn reject
 enable | disable
 excellent good | poor bad

@@ -43,7 +43,7 @@ STOP: Final = frozenset(
      "their", "will", "would", "should", "could", "can", "may", "might", "must", "has", "have", "had", "do", "does",
      "did", "so", "very", "than", "then", "there", "here", "into", "about", "please", "go", "went", "gone", "goes",
      "going", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "some", "several", "many", "few",
-     "yet", "already"}
+     "yet", "already", "since"}
 )  # fmt: skip
 FINITE: Final = frozenset(
     {"is", "are", "was", "were", "will", "should", "has", "have", "had", "increased", "decreased", "rises", "grows", "falls",
@@ -59,6 +59,7 @@ _DIGITS: Final = {
     word: str(at) for at, word in enumerate(("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"), 1)
 }
 _JOINED: Final = re.compile(r"\s*[,;]\s*(?:and\s+|&\s*)?|\s+(?:and|&)\s+", re.IGNORECASE)
+_ROOT_MIN: Final = 4  # letters that two forms of a word share
 ITEM_WORDS: Final = 3
 _NONE: Final = re.compile(
     r"^(?:(?:none|nil|nothing)(?: (?:known|reported|recorded|found|identified|so far|at present|yet))?"
@@ -109,6 +110,19 @@ def same_or_opposite(one: str, other: str) -> bool | None:
         return not is_negated
     is_opposite = second[0] in OPPOSITES.get(first[0], ()) or is_denied(first[0], second[0])
     return is_negated if is_opposite else None
+
+
+def polarity(text: str, name: str) -> bool | None:
+    """Return whether a text says yes or no to the question that a field's name asks: "cannot be recycled" to `recyclable`.
+
+    The text must share a word with the name, or describe what is had where the name is `has_…`.
+    """
+    words = WORD.findall(plain(text))
+    about = [word for word in name.split("_") if len(word) >= _ROOT_MIN]
+    is_about = any(word[:_ROOT_MIN] == other[:_ROOT_MIN] for word in words for other in about)
+    if not is_about and not name.startswith(("has_", "have_")):
+        return None
+    return not any(word in {"no", "not", "never", "none", "cannot", "without"} or word.endswith("n't") for word in words)
 
 
 def items(text: str) -> list[str]:
@@ -224,7 +238,10 @@ def _is_initialled(short: list[str], full: list[str]) -> bool:
 def is_sentence(text: str) -> bool:
     """Return whether a text is more than a name or a category."""
     said = WORD.findall(plain(text))
-    return len(said) >= SENTENCE_WORDS or (len(said) > 1 and any(word in FINITE or word in PASTS for word in said[1:]))
+    is_order = len(said) > 1 and said[0] in {"do", "don't", "never"}  # "do not invest"
+    return (
+        is_order or len(said) >= SENTENCE_WORDS or (len(said) > 1 and any(word in FINITE or word in PASTS for word in said[1:]))
+    )
 
 
 def is_denied(word: str, other: str) -> bool:

@@ -13,7 +13,7 @@ _DIMENSIONS: Final[dict[str, dict[str, float]]] = {
     "length": {
         "mm millimetre millimeter": 0.001, "cm centimetre centimeter": 0.01, "m metre meter": 1, "km kilometre kilometer": 1000,
         "in inch inches": 0.0254, "ft foot feet": 0.3048, "yd yard": 0.9144, "mi mile": 1609.344,
-        "nmi nautical_mile": 1852, "µm micron micrometre micrometer": 1e-6,
+        "nmi nautical_mile": 1852, "fathom": 1.8288, "µm micron micrometre micrometer": 1e-6,
     },
     "mass": {
         "µg mcg microgram": 1e-9, "mg milligram": 1e-6, "g gram gramme": 0.001,
@@ -44,6 +44,8 @@ _DIMENSIONS: Final[dict[str, dict[str, float]]] = {
     "psi": 6894.757, "atm atmosphere": 101325, "mmhg": 133.322},
     "effort": {"person_day person-day man_day man-day pd": 8, "person_hour person-hour man_hour man-hour": 1,
     "person_month person-month man-month": 160},
+    "loudness": {"db decibel": 1},
+    "picture": {"px pixel": 1},
     "rotation": {"rpm revolutions_per_minute": 1},
     "torque": {"nm n·m newton_metre newton_meter": 1},
     "force": {"n newton": 1, "kn_force kilonewton": 1000},
