@@ -62,3 +62,27 @@ def test_the_same_idempotency_key_runs_nothing_twice_and_another_content_is_refu
             assert (await served.call(headers=key, request_id="another")).status_code == 400
 
     asyncio.run(go())
+
+
+def test_a_client_that_comes_back_gets_what_it_has_not_seen_or_is_told_that_it_is_gone() -> None:
+    async def go() -> None:
+        async with serving() as served:
+            started = await served.call("STEPS", {"count": 2}, request_id="followed", params={"wait": "false"})
+            assert started.status_code == 202
+            await served.call(request_id="waited-for")
+
+            async def follow(request_id: str, after: int) -> tuple[int, list[str]]:
+                headers = {"last-event-id": str(after)}
+                answer = await served.client.get(f"/v1/calls/{request_id}/events", headers=headers)
+                names = [line.removeprefix("event: ") for line in answer.text.splitlines() if line.startswith("event: ")]
+                return answer.status_code, names or [answer.json()["code"]]
+
+            _, whole = await follow("followed", 0)
+            last = len(whole) - 1  # the reply has no number
+            assert whole.count("progress") == 2
+            assert await follow("followed", last - 1) == (200, whole[-2:])
+            assert await follow("followed", last) == (200, ["reply"])
+            assert await follow("followed", last + 1) == (410, ["HTTP_EVENTS_GONE"])
+            assert await follow("waited-for", 1) == (410, ["HTTP_EVENTS_GONE"])  # of which no events were kept
+
+    asyncio.run(go())

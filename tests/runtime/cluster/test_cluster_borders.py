@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from typing import Any
 
 import msgspec
@@ -412,3 +413,25 @@ def test_a_call_that_ended_on_its_way_is_recorded_as_taken_before_its_deadline()
         taken, ended = _unbegun(end, "n1")
         assert isinstance(taken, Accepted)
         assert (taken.at_ms - asked.deadline_at, taken.node_id, ended) == (min(late_ms, -1), "n1", end)
+
+
+def test_a_session_that_was_erased_elsewhere_and_is_another_users_now_keeps_nothing_of_the_former_one(monkeypatch) -> None:
+    monkeypatch.setenv("COMITY_VAULT_KEY", base64.b64encode(b"k" * 32).decode())  # nodes without a file have no key in common
+    agent = Agent("A")
+
+    @agent.capability("message")
+    async def message(ctx: Context) -> str:
+        return ctx.request.message
+
+    async def case(world: World, one: Node, two: Node) -> None:
+        said = {"session_id": "s", "target": "A", "capability": "message"}
+        await one.call(**said, message="mail ann@example.com", user_id="ann")
+        assert one.hidden_in("s") == {"EMAIL": 1}
+        await two.erase_session("s")
+        await two.call(**said, message="call +49 151 12345678", user_id="bob")
+        assert one.hidden_in("s") == two.hidden_in("s") == {"PHONE": 1}
+        refused = await one.call(**said, message="hello", user_id="ann")
+        assert refused.error is not None
+        assert refused.error.code == "IDENTITY_MISMATCH"
+
+    play(case, [agent], [agent])
