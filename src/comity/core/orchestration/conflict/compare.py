@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from comity.core.orchestration.conflict import sentences, texts
 from comity.core.orchestration.conflict.clock import clock, clock_beside
-from comity.core.orchestration.conflict.dates import intervals_of_both, meet, month
+from comity.core.orchestration.conflict.dates import Interval, intervals_of_both, meet, month
 from comity.core.orchestration.conflict.fields import Claim, walk
 from comity.core.orchestration.conflict.finding import Finding, Relation, Rules, is_missing, name_of
 from comity.core.orchestration.conflict.identifiers import is_identifier, same_identifier
@@ -39,7 +39,7 @@ _RANKED: Final = re.compile(r"(?:^|_)(?:rank|ranking|ranked|order|ordered|priori
 _FREE_TEXT: Final = re.compile(
     r"(?:^|_)(?:summary|finding|findings|comment|note|notes|description|rationale|reason|text|message|narrative|conclusion)(?:_|$)"
 )
-_SEVERAL: Final = re.compile(r"\s*[,;]\s*(?:and\s+|&\s*)?|\s+(?:and|&)\s+|\s*[/|+]\s*", re.IGNORECASE)
+_SEVERAL: Final = re.compile(r"\s*[,;](?!\d)\s*(?:and\s+|&\s*)?|\s+(?:and|&)\s+|\s*[/|+]\s*", re.IGNORECASE)
 _BRACKETS: Final = re.compile(r"^(?P<said>[^()]*\w[^()]*?)\s*\((?P<again>[^()]+)\)$")
 _CLOSED_SET: Final = re.compile(
     r"(?:^|_)(?:allergens?|allergies|ingredients|attendees|participants|signatories|members|permissions|roles|recipients|approvers|"
@@ -170,10 +170,24 @@ def _dates(left: Any, right: Any, path: str, rules: Rules, depth: int) -> Findin
         found = [_dates(spans[0][at], spans[1][at], path, Rules(), 0) for at in (0, 1)]
         if found[0] and found[1]:
             return Finding(_verdict(all(one and one.relation is Relation.AGREE for one in found)), "from one to another")
+    is_one = (spans[0] is None) != (spans[1] is None)
+    if is_one and (met := _within(spans[0] or spans[1], right if spans[0] else left)) is not None:
+        return Finding(_verdict(met), "date")
     first, second = clock_beside(left, clock(right)), clock_beside(right, clock(left))
     if first and second:
         return Finding(_verdict(first.meets(second)), "time of day")
     return None
+
+
+def _within(span: tuple[str, str] | None, value: Any) -> bool | None:
+    """Return whether a date meets the time between two others, "1 Jan - 31 Mar 2026"; None if one of them is no date."""
+    if span is None:
+        return None
+    last, whole = intervals_of_both(span[1], value)
+    first = intervals_of_both(span[0], span[1])[0]
+    if not first or not last or not whole:
+        return None
+    return meet((Interval(first[0].start, last[0].end),), whole)
 
 
 def _year(value: Any, path: str) -> Any:

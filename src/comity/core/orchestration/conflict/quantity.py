@@ -149,22 +149,25 @@ _PLACE: Final = re.compile(rf"^(?:the )?(?P<which>{'|'.join(_PLACES)}) (?:place|
 _ELAPSED: Final = re.compile(r"^(?:(?P<hours>\d{1,3}):)?(?P<minutes>\d{1,2}):(?P<seconds>\d\d)$")
 _COUNTS: Final = _WORDS | {"second": 2}
 _FEET: Final = re.compile(r"""^(?P<feet>\d)['′]\s?(?P<inches>\d{1,2})(?:["″]|'')?$""")
-_AND_A_HALF: Final = re.compile(  # "two and a half years", "a year and a half"
-    rf"^(?P<count>an?|{'|'.join(_ONES)}|\d+)\s+(?:and\s+a\s+half\s+(?P<unit>[a-z]+)|(?P<unit_before>[a-z]+)\s+and\s+a\s+half)$",
+_AND_A_HALF: Final = re.compile(  # "two and a half years", "a year and a half", "four and a quarter percent"
+    rf"^(?P<count>an?|{'|'.join(_ONES)}|\d+)\s+(?:and\s+(?P<part>a\s+half|a\s+quarter|three\s+quarters)\s+(?P<unit>[a-z %]+)"
+    r"|(?P<unit_before>[a-z]+)\s+and\s+(?P<part_behind>a\s+half|a\s+quarter|three\s+quarters))$",
     re.IGNORECASE,
 )
+_QUARTERS: Final = {"half": 0.5, "quarter": 0.25, "quarters": 0.75}
 _PERIODS: Final = {
     name: UNITS[unit][1]
     for unit, names in (("second", "second s sec"), ("minute", "minute min"), ("hour", "hour h hr hourly"), ("day",
     "day d daily"),
-                        ("week", "week wk weekly"), ("month", "month mo monthly"), ("quarter", "quarter quarterly"),
+                        ("week", "week wk weekly pw p.w"),
+                        ("month", "month mo monthly pcm p.c.m"), ("quarter", "quarter quarterly"),
                         ("year", "year yr y annum yearly annually annual p.a pa"))
     for name in names.split()
 }  # fmt: skip
 _RATE: Final = re.compile(
     r"^(?P<value>.*\d.*?)\s*(?:(?:per|/|each|every|an?)\s*"
     r"(?P<period>second|minute|min|hour|hr|h|day|week|month|mo|quarter|year|yr|annum)"
-    r"|(?P<word>p\.a\.?|yearly|annually|monthly|weekly|daily|quarterly|hourly))$",
+    r"|(?P<word>p\.a\.?|pcm|p\.c\.m\.|pw|p\.w\.|yearly|annually|monthly|weekly|daily|quarterly|hourly))$",
     re.IGNORECASE,
 )
 _SHARE_OF: Final = re.compile(
@@ -352,7 +355,12 @@ def _reworded(text: str) -> str:
     if feet := _FEET.match(text):
         return f"{feet['feet']} ft {feet['inches']} in"
     if halved := _AND_A_HALF.match(text):
-        return f"{_WORDS.get(halved['count'].lower(), halved['count'])}.5 {halved['unit'] or halved['unit_before']}"
+        more = _QUARTERS[(halved["part"] or halved["part_behind"]).lower().split()[-1]]
+        return (
+            f"{_WORDS.get(halved['count'].lower()) or int(halved['count'])} {halved['unit'] or halved['unit_before']}".replace(
+                " ", f"{more:g}".removeprefix("0") + " ", 1
+            )
+        )
     if (mixed := _MIXED.match(text)) and (mixed["whole"] or mixed["unit"]):
         whole = int((mixed["whole"] or "0").rstrip(" -"))
         return f"{whole + int(mixed['part']) / int(mixed['parts'])} {mixed['unit'] or ''}".strip()

@@ -10,7 +10,7 @@ from comity.core.orchestration.conflict.texts import FINITE, STOP, WORD, is_deni
 
 _BEFORE_OBJECT: Final = frozenset({"to", "from", "by", "with", "in", "at", "of", "on", "the", "a", "an", "for"})
 _JOINING: Final = frozenset({"and", "or", "the", "a", "an", "with"})
-_BEFORE_SUBJECT: Final = frozenset({"the", "our", "their", "your"})
+_BEFORE_SUBJECT: Final = frozenset({"the", "our", "their", "your", "a", "an"})
 _PASSIVE: Final = re.compile(
     r"^(?P<object>[^,;]+?) (?:is|are|was|were|has been|have been|will be|should be|must be) "
     r"(?:\w+ly )?(?P<verb>\w+) by (?P<doer>.+)$"

@@ -41,7 +41,8 @@ _PHRASES: Final = {
     "in favour of": "support", "in favor of": "support", "opposed to": "oppose", "falls short of": "miss",
     "fell short of": "miss", "part time": "parttime", "full time": "fulltime", "on hold": "suspended",
     "at risk": "endangered", "up to date": "current", "out of date": "obsolete", "free of charge": "free",
-    "not detected": "negative", "not guilty": "acquitted", "no need to": "not", "no need": "unnecessary", "as new": "mint",
+    "not detected": "negative", "kicked off": "started", "kick off": "start", "not guilty": "acquitted", "no need to": "not",
+    "no need": "unnecessary", "as new": "mint",
     "like new": "mint",
     "closed ticket": "complete",
 }  # fmt: skip

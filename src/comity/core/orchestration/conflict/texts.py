@@ -43,7 +43,7 @@ STOP: Final = frozenset(
      "their", "will", "would", "should", "could", "can", "may", "might", "must", "has", "have", "had", "do", "does",
      "did", "so", "very", "than", "then", "there", "here", "into", "about", "please", "go", "went", "gone", "goes",
      "going", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "some", "several", "many", "few",
-     "yet", "already", "since"}
+     "yet", "already", "since", "because"}
 )  # fmt: skip
 FINITE: Final = frozenset(
     {"is", "are", "was", "were", "will", "should", "has", "have", "had", "increased", "decreased", "rises", "grows", "falls",
@@ -58,8 +58,9 @@ _DEGREE_ROOTS: Final = _DEGREES | frozenset(map(root, _DEGREES))
 _DIGITS: Final = {
     word: str(at) for at, word in enumerate(("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"), 1)
 }
-_JOINED: Final = re.compile(r"\s*[,;]\s*(?:and\s+|&\s*)?|\s+(?:and|&)\s+", re.IGNORECASE)
+_JOINED: Final = re.compile(r"\s*[,;](?!\d)\s*(?:and\s+|&\s*)?|\s+(?:and|&)\s+", re.IGNORECASE)
 _ROOT_MIN: Final = 4  # letters that two forms of a word share
+NAME_WORDS: Final = 4
 ITEM_WORDS: Final = 3
 _NONE: Final = re.compile(
     r"^(?:(?:none|nil|nothing)(?: (?:known|reported|recorded|found|identified|so far|at present|yet))?"
@@ -181,7 +182,7 @@ def same_category(left: str, right: str, name: str = "") -> tuple[bool, str]:
         first, second = _of_name(one), _of_name(other)  # Eva Lang is not Eva Lange
     if first == second or "".join(first) == "".join(second):
         return True, "same words in another form"
-    if ("," in left or "," in right) and Counter(first) == Counter(second) and len(first) == 2:
+    if ("," in left or "," in right) and Counter(first) == Counter(second) and len(first) <= NAME_WORDS:
         return True, "same name in another order"
     if _is_initials(left, right) or _is_initials(right, left):
         return True, "initials"
