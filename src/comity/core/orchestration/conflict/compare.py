@@ -152,6 +152,8 @@ def _truth(value: Any, path: str, is_asked: bool) -> bool | None:
         return said in {"1", "t"}
     if _STOCK.search(name) and (found := quantities(value)):
         return found[0].high > 0
+    if said.count(" ") > 2:
+        return None  # a sentence, not the field's word or its opposite
     known = texts.same_or_opposite(about, said)
     return known if known is not None else texts.same_or_opposite(about.rpartition(" ")[2], said)
 

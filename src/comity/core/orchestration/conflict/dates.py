@@ -69,6 +69,12 @@ _TIMED: Final = re.compile(rf"^(?P<day>.*\b\d{{4}}|\d{{4}}-\d\d-\d\d)(?:T|,?\s+(
 _TIME_FIRST: Final = re.compile(
     rf"^(?P<clock>{_TIME})(?P<zone>\s+(?!on\b)[a-z]{{2,4}})?(?:,\s*|\s+on\s+|\s+)(?P<day>.*\d{{4}}.*)$", re.IGNORECASE
 )
+LENGTH_MAX: Final = 45  # characters of a date
+_DATED: Final = re.compile(
+    rf"\b(?:{_MONTH}|[qh][1-4]|early|mid|late|beginning|start|middle|end|spring|summer|autumn|fall|winter|half|quarter|week|cw|kw)",
+    re.IGNORECASE,
+)
+_TWO_FIGURES: Final = re.compile(r"\d\d")
 _HAS_YEAR: Final = re.compile(r"(?:19|20|21)\d\d")
 _HAS_TIME: Final = re.compile(r"\d:\d\d|\d\s*[ap]\.?m\b|\b(?:noon|midday|midnight)\b", re.IGNORECASE)
 _WEEKDAY: Final = re.compile(r"^(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?,? (?:the )?", re.IGNORECASE)
@@ -127,13 +133,17 @@ def _beside(value: Any, dates: tuple[Interval, ...]) -> tuple[Interval, ...]:
 
 def _in_year(text: str, year: int) -> tuple[Interval, ...]:
     """Return the readings of a text that names a day, a month or a quarter, but no year."""
+    if len(text) > LENGTH_MAX or not _DATED.search(text):
+        return ()
     dated = f"{text.strip()} {year}"
     return intervals(dated) if _plain(dated) != str(year) else ()
 
 
 def intervals(value: Any) -> tuple[Interval, ...]:
     """Return every reading of a text as a date; none if it is no date."""
-    if not isinstance(value, str) or not 4 <= len(value) <= 45:
+    if not isinstance(value, str) or not 4 <= len(value) <= LENGTH_MAX:
+        return ()
+    if not _TWO_FIGURES.search(value):
         return ()
     text = _plain(value)
     if not _HAS_YEAR.search(text):
