@@ -28,7 +28,7 @@ def test_a_bucket_empties_by_one_and_fills_with_time_up_to_its_burst(monkeypatch
         return taken
 
     assert (burst("ann"), burst("bob")) == (3, 3)
-    for passed_s, allowed in ((0.0, 0), (0.5, 1), (1.0, 2), (1.5, 3), (60.0, 3)):
+    for passed_s, allowed in ((0.0, 0), (0.5, 1), (1.0, 2), (1.5, 3), (2.0, 3), (60.0, 3)):
         clock.now += passed_s
         assert burst("ann") == allowed
 

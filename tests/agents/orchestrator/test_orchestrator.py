@@ -313,6 +313,18 @@ async def test_what_has_effects_is_never_taken_from_memory() -> None:
 # --- corrections ---
 
 
+async def test_a_correction_to_what_no_agent_offers_is_refused_and_nothing_is_learnt() -> None:
+    office = Office()
+    async with Node(agents=office.agents) as node:
+        await ask(node, "segment our customers")
+        wrong = {"target": "ANL", "capability": "ANL_NONE"}
+        reply = await node.call("ORC", "ORC_CORRECT", wrong, user_id="u1", session_id="s1")
+        await ask(node, "segment our customers", session_id="s3")
+    assert reply.error is not None
+    assert "there is no capability ANL/ANL_NONE" in reply.error.message
+    assert office.codes == ["AUD_SEGMENT_BUILD"] * 2
+
+
 async def test_a_correction_in_words_reroutes_the_last_request_and_is_learnt() -> None:
     office = Office()
     async with Node(agents=office.agents) as node:

@@ -87,6 +87,12 @@ def test_beyond_the_bound_the_least_sure_and_oldest_go_and_are_counted(told_fact
     assert sorted(((one.confidence, one.at_ms) for one in kept), reverse=True) == best
 
 
+def test_what_a_person_put_right_goes_last():
+    memory = core.correct(learnt(fact("Tax year: 2024", 0.1, 0)), "m1", "Tax year: 2025", by="ann", now_ms=1)
+    memory = core.learn(memory, [fact(f"s{number}", 1.0, 99) for number in range(FACTS_MAX)])
+    assert (memory.find("tax year").value, len(memory.facts), memory.dropped) == ("2025", FACTS_MAX, 1)
+
+
 def test_memory_is_bounded_in_characters_too():
     memory = core.learn(Memory(), [fact(f"{number:04}" + "x" * 2_000) for number in range(100)])
     assert sum(len(one.text) for one in memory.facts) <= CHARS_MAX

@@ -564,6 +564,6 @@ edges:
 
 
 def test_a_run_is_as_sure_as_the_least_sure_of_its_steps():
-    text = "workflow: s\nnodes: {a: {call: A/X}, b: {call: B/X, after: [a]}, c: {call: C/X, after: [b]}}"
-    sure = {"a": ok(confidence=0.9), "b": ok(confidence=0.5), "c": ok(confidence=0.7)}
+    text = "workflow: s\nnodes: {a: {call: A/X}, b: {call: B/X, after: [a]}, c: {call: C/X, after: [b]}, d: {call: D/X, after: [c]}}"
+    sure = {"a": ok(confidence=0.9), "b": ok(confidence=0.5), "c": ok(confidence=0.7)}  # and `d` does not say
     assert Run(text, sure).go().finish.reply["confidence"] == 0.5

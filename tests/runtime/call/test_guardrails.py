@@ -209,7 +209,7 @@ def test_what_happens_to_each_field_of_a_withheld_reply_is_decided_and_tried():
 
 def test_a_guardrail_may_keep_fields_that_it_has_looked_at():
     reply = Reply.success(message="rude", new_facts=("a fact",), warnings=("old rates",))
-    verdict = Rewrite("polite", keep=("new_facts", "warnings"))
+    verdict = Rewrite("polite", keep=("new_facts", "warnings", "message"))  # which it replaces all the same
     released = release(None, reply, [Guardrail(name="g", outbound=lambda *_: verdict)]).reply
     assert (released.message, released.new_facts, released.warnings) == ("polite", ("a fact",), ("old rates",))
 

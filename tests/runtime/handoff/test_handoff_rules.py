@@ -55,6 +55,15 @@ async def test_the_bound_on_what_may_wait_for_an_agent_holds(make_node):
         await manager.create_handoff(**ask)
 
 
+async def test_a_result_that_its_capability_does_not_declare_is_refused_and_the_work_goes_on(make_node):
+    async with make_node([declared()]) as node:
+        manager, receiver = pair(node)
+        made = await manager.create_handoff("o11y", "investigate", inputs={"app": "a"})
+        await receiver.accept(made)
+        assert await code_of(receiver.complete(made, "no object")) == "OUTPUT_VALIDATION_FAILED"
+        assert (await receiver.complete(made, {"cause": "disk"})).result == {"cause": "disk"}
+
+
 async def test_an_expectation_that_makes_no_sense_is_refused(make_node):
     async with make_node() as node:
         manager, _ = pair(node)

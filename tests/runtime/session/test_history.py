@@ -52,8 +52,9 @@ async def test_a_reference_names_the_conversation_as_it_was_for_its_user_alone(m
             node.history("conv-17", user_id="ann")
 
 
-async def test_an_agent_cannot_read_another_users_conversation_and_the_attempt_is_in_the_audit(make_node):
-    async with make_node([desk, reader]) as node:
+@pytest.mark.parametrize("more", [{}, {"privacy": None}], ids=str)
+async def test_an_agent_cannot_read_another_users_conversation_and_the_attempt_is_in_the_audit(make_node, more):
+    async with make_node([desk, reader], **more) as node:
         (reference,) = await talk(node, "my secret [[EMAIL_1_kqzmtwbf]]")  # which is a token of no session
         stolen = await node.call("reader", "READ", {"reference": reference}, user_id="bob", session_id="b")
         own = await node.call("reader", "READ", {"reference": reference}, user_id="ann", session_id="a")

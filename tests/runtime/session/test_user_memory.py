@@ -11,7 +11,7 @@ from death import die
 
 from comity import Agent, Context, Node, Reply
 from comity.core.journal.records import Document
-from comity.core.session.memory import FACTS_MAX
+from comity.core.session.memory import FACTS_MAX, REPORTED_MAX, Fact, learn
 from comity.errors import CallerError, UnavailableError
 from comity.runtime.session.privacy import Privacy
 
@@ -153,6 +153,22 @@ async def test_memory_is_bounded_and_says_what_it_lost(make_node):
             await node.call("byte", "LIST", numbers, user_id="ann", session_id="s")
         memory = node.memory("ann")
         assert (len(memory.facts), memory.dropped, memory.facts[0].text) == (FACTS_MAX, 3, "fact 3")
+        await node.call("byte", "LIST", {"first": 0, "end": REPORTED_MAX + 1}, user_id="bob")
+        assert len(node.memory("bob").facts) == REPORTED_MAX
+
+
+async def test_erasing_a_person_forgets_what_no_session_is_left_of_and_nothing_of_others(make_node):
+    async with make_node(TEAM) as node:
+        await tell(node, "Tax year: 2024", tenant_id="acme")  # whose session has the name of bob's
+        await tell(node, "Tax year: 2025", user_id="bob")
+        old = Fact("", "Tax year: 1999", "byte", 1.0, 1, "a session that was pruned")
+        node._path.memories.change("default", "ann", lambda memory: learn(memory, (old,)))
+        assert node.memory("ann").facts
+        await node.erase_person("ann")
+        assert not any("ann" in key and "acme" not in key for key in node._path.memories._read)  # in clear in this process
+        assert node.memory("ann").facts == ()
+        assert (len(node.memory("bob").facts), len(node.memory("ann", tenant_id="acme").facts)) == (1, 1)
+        assert (node.session("s").user_id, node.session("s", tenant_id="acme").user_id) == ("bob", "ann")
 
 
 async def test_personal_data_is_a_token_to_agents_in_clear_to_those_granted_it_and_to_the_user(make_node):
