@@ -411,7 +411,7 @@ class Node(Outsiders):
         log.close()
         if not isinstance(asked, StoredCall) or asked.reply is None:
             return None
-        return CallHandle(path, path.settlement.shown(asked.reply, asked), log, request_id)
+        return CallHandle(path, path.settlement.shown(asked.reply, asked), log, request_id, stored=asked)
 
     async def receive(
         self,

@@ -13,10 +13,12 @@ from comity.core.call.limits import Limits
 from comity.core.document.slices import ONE_GO_BYTES
 from comity.core.envelope.envelope import Background, Error, Priority, Status
 from comity.errors import CallerError, UnavailableError
+from comity.runtime.call.events import Event
 from comity.server.auth import Operator, tenant_of, user_of
 from comity.server.connection import write_at_once
 from comity.server.problem import unknown
 from comity.server.routes import Ask, read_query
+from comity.server.sight import event_without_content, reply_as_stored, sees_clear
 from comity.server.state import State
 from comity.server.status import status_of_reply
 from comity.server.stream import frame
@@ -225,7 +227,7 @@ def handle_of(ask: Ask) -> CallHandle[Any] | None:
     found = ask.state.node.find_call(request_id, tenant_id=ask.tenant())
     if found is None:
         return None
-    return ask.state.handles.get(request_id) or found
+    return ask.state.kept(found)
 
 
 async def cancel(ask: Ask) -> Cancelled:
@@ -247,10 +249,16 @@ async def follow(ask: Ask) -> None:
         message = f"the events of {handle.request_id} are gone; GET /v1/calls/{handle.request_id} has its end"
         raise CallerError(message, code="HTTP_EVENTS_GONE")
 
-    async def end() -> bytes:
-        return frame("reply", await handle.reply())
+    is_clear = handle.asked is not None and sees_clear(ask.principal, handle.asked)
 
-    await ask.state.streams.serve(ask.scope, ask.send, log, after, lambda event: frame(event.kind, event, event.seq), end)
+    def show(event: Event) -> bytes:
+        return frame(event.kind, event if is_clear else event_without_content(event), event.seq)
+
+    async def end() -> bytes:
+        reply = await handle.reply()
+        return frame("reply", reply if is_clear else await reply_as_stored(ask.state, handle.request_id, reply))
+
+    await ask.state.streams.serve(ask.scope, ask.send, log, after, show, end)
 
 
 def after_of(ask: Ask) -> int:

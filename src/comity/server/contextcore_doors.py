@@ -22,6 +22,7 @@ from comity.core.insight.insight import Insight
 from comity.errors import CallerError, UnavailableError
 from comity.server.agent_calls import trace_of
 from comity.server.auth import tenant_of, user_of
+from comity.server.sight import handoff_for
 from comity.server.state import State
 from comity.server.web import JSON_TYPE, Reader, Receive, Scope, Send, check_json_type, encode, read_body, respond
 
@@ -99,7 +100,8 @@ class _Handoffs:
             asked.to_agent, asked.capability_id, asked.task, asked.inputs, asked.expected_output, asked.priority,
             asked.timeout_ms, handoff_id=asked.id, **trace_of(scope["comity.heads"]),
         )  # fmt: skip
-        await respond(send, 201, encode(_shown(await manager.get_handoff_status(handoff_id))), JSON_TYPE)
+        handoff = await manager.get_handoff_status(handoff_id)
+        await respond(send, 201, encode(_shown(self._state, principal, handoff)), JSON_TYPE)
 
 
 class _Handoff:
@@ -124,10 +126,7 @@ class _Handoff:
                     handoff = await manager.await_result(handoff_id)
             except (TimeoutError, UnavailableError):
                 handoff = await manager.get_handoff_status(handoff_id)
-        told = _shown(handoff)
-        if handoff.has_ended and handoff.reply is not None and handoff.reply.ok:
-            told["result"] = await manager.get_result(handoff_id)
-        await respond(send, 200, encode(told), JSON_TYPE)
+        await respond(send, 200, encode(_shown(self._state, principal, handoff)), JSON_TYPE)
 
 
 class _Insights:
@@ -207,8 +206,9 @@ def _manager(state: State, principal: Principal, project_id: str) -> AsyncHandof
     )
 
 
-def _shown(handoff: Handoff) -> dict[str, Any]:
-    """Return a handoff in ContextCore's fields."""
+def _shown(state: State, principal: Principal, handoff: Handoff) -> dict[str, Any]:
+    """Return a handoff in ContextCore's fields, as a sender sees it."""
+    handoff = handoff_for(state, principal, state.node.handoffs.get(handoff.id) or handoff)
     request = handoff.request
     expected = request.expected_output
     told = {
@@ -226,7 +226,10 @@ def _shown(handoff: Handoff) -> dict[str, Any]:
         "result_trace_id": handoff.result_trace_id,
         "reason": "" if handoff.reply is None or handoff.reply.error is None else handoff.reply.error.message,
     }
-    return {name: value for name, value in told.items() if value not in (None, "")}
+    told = {name: value for name, value in told.items() if value not in (None, "")}
+    if handoff.reply is not None and handoff.reply.ok:
+        told["result"] = handoff.reply.data
+    return told
 
 
 def _insight(insight: Insight) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from comity.errors import CallerError
 from comity.server.auth import seen_tenant
 from comity.server.problem import unknown
 from comity.server.routes import Ask
+from comity.server.sight import handoff_for
 
 
 class HandoffsQuery(Struct, frozen=True):
@@ -89,14 +90,16 @@ async def show(ask: Ask) -> HandoffView:
 async def answer(ask: Ask) -> HandoffView:
     """Answer what the receiver asked; it goes on."""
     handoff = handoff_of(ask)
-    return view(await manager_of(ask, handoff).provide_input(handoff.id, ask.body.answer), is_whole=True)
+    await manager_of(ask, handoff).provide_input(handoff.id, ask.body.answer)
+    return view(handoff_for(ask.state, ask.principal, handoff_of(ask)), is_whole=True)
 
 
 async def cancel(ask: Ask) -> HandoffView:
     """Cancel a handoff; a receiver that has begun gets a cancel message."""
     handoff = handoff_of(ask)
     reason = ask.body.reason if ask.body is not None else ""
-    return view(await manager_of(ask, handoff).cancel(handoff.id, reason), is_whole=True)
+    await manager_of(ask, handoff).cancel(handoff.id, reason)
+    return view(handoff_for(ask.state, ask.principal, handoff_of(ask)), is_whole=True)
 
 
 def _states(named: str | None) -> tuple[State, ...]:
@@ -113,15 +116,19 @@ def _states(named: str | None) -> tuple[State, ...]:
 
 def handoff_of(ask: Ask) -> Handoff:
     """Return the handoff that a path names, if the sender may see it."""
-    handoff_id, tenant_id = ask.params["handoff_id"], seen_tenant(ask.principal)
-    found = ask.state.node.handoffs.get(handoff_id)
-    if found is None or tenant_id not in {None, found.request.tenant_id}:
+    return found(ask, ask.params["handoff_id"])
+
+
+def found(ask: Ask, handoff_id: str) -> Handoff:
+    """Return the handoff of an id, if the sender may see it: as the store holds it."""
+    handoff, tenant_id = ask.state.node.handoffs.get(handoff_id), seen_tenant(ask.principal)
+    if handoff is None or tenant_id not in {None, handoff.request.tenant_id}:
         raise unknown("handoff", handoff_id)
-    return found
+    return handoff
 
 
 def manager_of(ask: Ask, handoff: Handoff) -> AsyncHandoffManager:
-    """Return what acts for the user who handed something off."""
+    """Return what acts for the user who handed something off; what its methods return is for that user alone."""
     return AsyncHandoffManager(user_id=handoff.request.user_id, tenant_id=handoff.request.tenant_id, node=ask.state.node)
 
 

@@ -19,9 +19,10 @@ from comity.errors import ComityError, RefusedError
 from comity.server.agent_calls import trace_of
 from comity.server.auth import tenant_of, user_of
 from comity.server.calls import after_of
-from comity.server.handoffs import HandoffView, handoff_of, manager_of, view
+from comity.server.handoffs import HandoffView, found, handoff_of, manager_of, view
 from comity.server.leases import LEASE_MS, Held
 from comity.server.routes import Ask
+from comity.server.sight import handoff_for, sees_clear
 from comity.server.stream import frame
 
 Milliseconds = Annotated[int, Meta(ge=1_000, le=600_000)]
@@ -170,7 +171,7 @@ async def create(ask: Ask) -> HandoffView:
         objective=body.objective,
         **trace_of(ask.heads),
     )
-    return view(await manager.get_handoff_status(handoff_id), is_whole=True)
+    return view(handoff_for(ask.state, principal, found(ask, handoff_id)), is_whole=True)
 
 
 async def take(ask: Ask) -> Taken:
@@ -334,7 +335,7 @@ async def watch(ask: Ask) -> None:
 async def follow(ask: Ask) -> None:
     """Stream what happens to a handoff until it has ended."""
     handoff, after = handoff_of(ask), after_of(ask)
-    entries = manager_of(ask, handoff).events(handoff.id, 0)
+    entries = manager_of(ask, handoff).events(handoff.id, in_clear=sees_clear(ask.principal, handoff.request))
     await _stream(ask, entries, lambda _, one: Event(one.n, one.kind, {"at_ms": one.at_ms, "data": one.data}), after)
 
 

@@ -16,6 +16,7 @@ from comity.errors import CallerError, UnavailableError
 from comity.runtime.workflow.handle import RunHandle
 from comity.runtime.workflow.store import RunRecord
 from comity.server.routes import Ask
+from comity.server.sight import reply_as_stored, sees_clear
 from comity.server.workflows import StartBody, run_of, started
 
 WAIT_MS_MAX: Final = 300_000  # what the protocol's origin gives a chain
@@ -49,7 +50,7 @@ class ChainReply(Struct, frozen=True):
 async def run(ask: Ask) -> ChainReply:
     """Run a chain and return its reply, or the question it asks."""
     body: ChainBody = ask.body or ChainBody()
-    return await _reply(await started(ask, body), body.wait_ms)
+    return await _reply(ask, await started(ask, body), body.wait_ms)
 
 
 async def answer(ask: Ask) -> ChainReply:
@@ -59,7 +60,7 @@ async def answer(ask: Ask) -> ChainReply:
     if body.answer is not UNSET:
         question_id = body.question_id or _only(record)
         await workflows.answer(record.run_id, question_id, body.answer, by=ask.principal.user_id or "operator")
-    return await _reply(workflows.handle(record.run_id), body.wait_ms)
+    return await _reply(ask, workflows.handle(record.run_id), body.wait_ms)
 
 
 def _only(record: RunRecord) -> str:
@@ -71,11 +72,11 @@ def _only(record: RunRecord) -> str:
     return record.questions[0].question_id
 
 
-async def _reply(handle: RunHandle, wait_ms: int) -> ChainReply:
+async def _reply(ask: Ask, handle: RunHandle, wait_ms: int) -> ChainReply:
     """Wait until a run has ended or asks, and return what it says."""
     try:
         async with asyncio.timeout(wait_ms / 1000):
-            return await _ended_or_asked(handle)
+            return await _ended_or_asked(ask, handle)
     except TimeoutError:
         raise UnavailableError(
             f"run {handle.run_id} has not ended; post to /v1/sacp/runs/{handle.run_id} to wait on",
@@ -83,14 +84,17 @@ async def _reply(handle: RunHandle, wait_ms: int) -> ChainReply:
         ) from None
 
 
-async def _ended_or_asked(handle: RunHandle) -> ChainReply:
+async def _ended_or_asked(ask: Ask, handle: RunHandle) -> ChainReply:
     if (asked := _question(handle)) is not None:
         return asked
     async with aclosing(handle.events()) as events:
         async for event in events:
             if event.kind == "asked" and (asked := _question(handle)) is not None:
                 return asked
-    said = encode_reply(await handle.result())
+    reply = await handle.result()
+    if not sees_clear(ask.principal, handle.record):
+        reply = await reply_as_stored(ask.state, handle.run_id, reply)
+    said = encode_reply(reply)
     return ChainReply(
         thought=said["thought"],
         status=said["status"],

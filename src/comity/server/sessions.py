@@ -142,7 +142,9 @@ async def reveal(ask: Ask) -> Revealed:
 async def erase(ask: Ask) -> Erased:
     """Remove everything that was said in a session; the audit stays whole."""
     session = _session(ask)
-    return Erased(session.id, await ask.state.node.erase_session(session.id, tenant_id=session.tenant_id))
+    records = await ask.state.node.erase_session(session.id, tenant_id=session.tenant_id)
+    ask.state.forget(session.tenant_id, session.id)
+    return Erased(session.id, records)
 
 
 def _session(ask: Ask) -> Session:

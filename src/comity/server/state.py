@@ -41,9 +41,28 @@ class State:
 
     def keep(self, handle: CallHandle[Any]) -> None:
         """Keep the handle of a call that was left to run; the oldest goes where there are too many."""
+        if handle.asked is None:  # it had ended before: the store has its reply
+            return
         self.handles[handle.request_id] = handle
         while len(self.handles) > HANDLES_KEPT_MAX:
             self.handles.popitem(last=False)
+
+    def kept(self, found: CallHandle[Any]) -> CallHandle[Any]:
+        """Return the kept handle of the call that `found` stands for, which has its events, else `found`.
+
+        After an erasure another user may have made another call under the same id: its handle is not the kept one.
+        """
+        handle = self.handles.get(found.request_id)
+        if handle is None or _identity(handle) != _identity(found):
+            self.handles.pop(found.request_id, None)
+            return found
+        return handle
+
+    def forget(self, tenant_id: str, session_id: str) -> None:
+        """Drop the handles of the calls of a session that was erased."""
+        for request_id, handle in list(self.handles.items()):
+            if handle.asked is None or (handle.asked.tenant_id, handle.asked.session_id) == (tenant_id, session_id):
+                del self.handles[request_id]
 
     def drain(self) -> None:
         """Take no further calls and end every stream."""
@@ -56,3 +75,9 @@ class State:
     def now_ms() -> int:
         """Return the time by which tokens and codes end."""
         return time.time_ns() // 1_000_000
+
+
+def _identity(handle: CallHandle[Any]) -> tuple[str, str, str, int] | None:
+    """Return what tells a call from every other that was made under the same id."""
+    asked = handle.asked
+    return None if asked is None else (asked.tenant_id, asked.user_id, asked.session_id, asked.created_at)

@@ -115,9 +115,9 @@ class HandoffManager(_Sync[AsyncHandoffManager]):
     list_handoffs = _twin(AsyncHandoffManager.list_handoffs)
     dead_letters = _twin(AsyncHandoffManager.dead_letters)
 
-    def events(self, handoff_id: str, after: int = 0) -> Iterator[Entry]:
-        """Yield what happens to a handoff until it has ended."""
-        yield from _each(self._running(), self._twin.events(handoff_id, after))
+    def events(self, handoff_id: str, after: int = 0, *, in_clear: bool = True) -> Iterator[Entry]:
+        """Yield what happens to a handoff until it has ended; see `AsyncHandoffManager.events`."""
+        yield from _each(self._running(), self._twin.events(handoff_id, after, in_clear=in_clear))
 
 
 class HandoffReceiver(_Sync[AsyncHandoffReceiver]):

@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator
 from typing import Any, Generic
 
 from comity.core.agent.agent import Capability
-from comity.core.envelope.envelope import Reply, Status
+from comity.core.envelope.envelope import Reply, Request, Status
+from comity.core.journal.records import StoredCall
 from comity.runtime.call.binding import Result_co, typed
 from comity.runtime.call.call import Call, Errand
 from comity.runtime.call.events import Event, EventLog
@@ -18,13 +19,27 @@ class CallHandle(Generic[Result_co]):
     """A call under way: watch it, cancel it, or wait for its reply."""
 
     def __init__(
-        self, path: CallPath, opened: Call | Reply | Errand, log: EventLog, request_id: str, read: Capability | None = None
+        self,
+        path: CallPath,
+        opened: Call | Reply | Errand,
+        log: EventLog,
+        request_id: str,
+        read: Capability | None = None,
+        stored: StoredCall | None = None,
     ) -> None:
         self._path = path
         self._opened = opened
         self._log = log
         self._read = read  # the capability whose type the data is to have
+        self._stored = stored
         self.request_id = request_id
+
+    @property
+    def asked(self) -> Request | StoredCall | None:
+        """The call as it was asked for or is stored: whose it is, and when it was made; None for one that was refused."""
+        if isinstance(self._opened, Call):
+            return self._opened.request
+        return self._opened.arrival.request if isinstance(self._opened, Errand) else self._stored
 
     def events(self, after: int = 0) -> AsyncIterator[Event]:
         """Yield what happens in this call and below it, beginning after sequence number `after`."""
