@@ -101,8 +101,8 @@ class CallPath(Replies):
     __slots__ = (
         "_context", "_execution", "_go_on", "_guardrails", "_latest", "_long_requests", "_reader", "_shared_at",
         "_stopping", "_turnstile", "activations", "answers", "batches", "call_root", "guidance", "hand_off", "identity_key",
-        "ids", "inheritance", "is_closed", "limits", "observer", "prices", "registry", "slices", "steps", "threads", "toolbox",
-        "watchdog", "workflows",
+        "ids", "inheritance", "is_closed", "limits", "observer", "prices", "registry", "seal", "slices", "steps", "threads",
+        "toolbox", "watchdog", "workflows",
     )  # fmt: skip
 
     def __init__(
@@ -122,7 +122,7 @@ class CallPath(Replies):
         self.toolbox = toolbox
         self._context = context  # makes what an agent is given
         self._go_on = go_on  # with a tree that was put aside, given the id of its question
-        seal = Seal(env.sessions.cipher, None if privacy is None else privacy.may_hold)
+        self.seal = seal = Seal(env.sessions.cipher, None if privacy is None else privacy.may_hold)
         hide = None if privacy is None else privacy.hide_trace
         self.activations = Activations(
             journal, clock, start=self._start, fail=self._fail, hide=hide, seal=seal, observer=observer

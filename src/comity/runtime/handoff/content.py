@@ -95,9 +95,7 @@ class Content:
 
     def _hidden(self, privacy: Privacy, request: Request, raw: bytes, session_id: str) -> tuple[bytes, tuple[Saved, ...]]:
         sessions = self._sessions
-        live = sessions.find(request.tenant_id, session_id) or sessions.begin(
-            request.tenant_id, request.user_id, session_id, request.created_at
-        )
+        live = sessions.found(request.tenant_id, request.user_id, session_id, request.created_at)
         raw = privacy.hide_data(raw, lambda: sessions.vault(live))
         return raw, sessions.saved_vault(live)
 

@@ -47,6 +47,7 @@ from comity.runtime.call.slices import LONG_BYTES, Slices
 
 if TYPE_CHECKING:
     from comity.runtime.call.call import Call
+    from comity.runtime.session.live import Live
     from comity.runtime.session.sessions import Sessions
 
 _NOTHING: Final[frozenset[str]] = frozenset()
@@ -213,17 +214,21 @@ class Privacy:
         raw = _encode_any((pair, *words.values()))
         if not self.may_hold(raw):
             return change
-        try:
-            redaction = redact_json(raw, vault(), self._policy, self._scanner)
-        except VaultFullError:
-            raise RefusedError(_VAULT_FULL, code="PRIVACY_BLOCKED") from None
-        if blocked := blocked_types(redaction.found):
-            raise RefusedError(_not_passed(blocked), code="PRIVACY_BLOCKED")
-        pair, *hidden = unpack(redaction.raw)
+        pair, *hidden = unpack(whole(self.hide_given(raw, vault)))
         changed = dict(zip(words, hidden, strict=True)) | dict(
             zip(("key", "value"), *pair.items(), strict=True) if pair else ()
         )
         return replace(change, **changed)
+
+    def hide_given(self, raw: bytes, vault: GetVault) -> Sliced[bytes]:
+        """Hide what stands in a document that is given to be kept; raises `RefusedError` if it cannot be made so."""
+        try:
+            redaction = yield from redact_json_sliced(raw, vault(), self._policy, self._scanner)
+        except VaultFullError:
+            raise RefusedError(_VAULT_FULL, code="PRIVACY_BLOCKED") from None
+        if blocked := blocked_types(redaction.found):
+            raise RefusedError(_not_passed(blocked), code="PRIVACY_BLOCKED")
+        return redaction.raw
 
     def granted(self, request: Request, clear: frozenset[str]) -> frozenset[str]:
         """Return the types that a callee sees in clear: what its capability declares to need, as far as the node grants it."""
@@ -279,6 +284,20 @@ class Answers:
             return self._privacy.hide_error(error, self._vault(call))
         except VaultFullError:
             return replace(error, message="its message cannot be shown: this session hides as many values as one can")
+
+    def given(self, live: Callable[[], Live], raw: bytes) -> Sliced[bytes]:
+        """Return what people give to the work of a session without it, and keep the vault. Raises `RefusedError`."""
+        if not (yield from self._privacy.may_hold_sliced(raw)):
+            return raw
+        session = live()
+        hidden = yield from self._privacy.hide_given(raw, lambda: self._sessions.vault(session))
+        yield from self._sessions.seal_vault(session)
+        self._sessions.save_vault(session)
+        return hidden
+
+    def check_given(self, raw: bytes) -> None:
+        """Raise what `given` would raise over what policy blocks."""
+        whole(self._privacy.hide_given(raw, lambda: Vault(_LOG_TAG)))
 
     def trace(self, call: Call, text: str) -> str:
         """Return a traceback without it, for the log: neither what a detector finds nor what the session hides."""

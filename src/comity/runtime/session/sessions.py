@@ -207,6 +207,10 @@ class Sessions(InMemory, Vaults):
         session = _new(tenant_id, user_id, session_id, now_ms, parent_id)
         return self._remember(Live(session, is_stored=False))
 
+    def found(self, tenant_id: str, user_id: str, session_id: str, now_ms: int) -> Live:
+        """Return a session, made now if there is none."""
+        return self.find(tenant_id, session_id) or self.begin(tenant_id, user_id, session_id, now_ms)
+
     def live_of(self, call: Call) -> Live:
         """Return the session of a call, made now if it has none."""
         head = call.session_head

@@ -29,7 +29,7 @@ class Library:
     def __init__(self, path: CallPath, journal: Journal) -> None:
         self.path = path
         self.journal = journal
-        self.store = RunStore(journal)
+        self.store = RunStore(journal, path.seal)
         self.strategies: dict[str, Strategy] = strategies()
         self._library: dict[str, Definition] = {}
         self._checked: dict[int, Definition] = {}  # by identity, and kept, so that no other gets the identity of one

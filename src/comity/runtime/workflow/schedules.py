@@ -26,6 +26,7 @@ from comity.core.workflow.read import DefinitionError
 from comity.core.workflow.schedule import EVERY_MS_MIN, Missed, Overlap, Schedule, due, next_time
 from comity.errors import CallerError, ComityError, DocumentChangedError, UnavailableError
 from comity.ports import Journal
+from comity.runtime.session.sealing import Seal
 from comity.runtime.workflow.timers import Timers
 
 log = logging.getLogger("comity")
@@ -76,9 +77,10 @@ class Starter(Protocol):
 class Schedules:
     """The schedules in a store."""
 
-    def __init__(self, flows: Starter) -> None:
+    def __init__(self, flows: Starter, seal: Seal | None = None) -> None:
         self._flows = flows
         self._journal = flows.journal
+        self._seal = seal  # None where nothing is hidden
         self._taking: set[str] = set()  # times of these are being taken
         self._has_looked = False
 
@@ -133,7 +135,7 @@ class Schedules:
 
     def list(self) -> _Listed:
         """Return every schedule, by name."""
-        return [_decode(data) for _, data in self._journal.list_documents(Document.SCHEDULE)]
+        return [self._read(name, data) for name, data in self._journal.list_documents(Document.SCHEDULE)]
 
     def get(self, name: str) -> Schedule:
         """Return a schedule. Raises `CallerError` WORKFLOW_UNKNOWN."""
@@ -161,7 +163,7 @@ class Schedules:
     async def _changed(self, name: str, schedule: Schedule) -> Schedule:
         stored = self._journal.load(Document.SCHEDULE, name)
         version = 0 if stored is None else stored[0]
-        self._journal.append((Saved(Document.SCHEDULE, name, version + 1, _encode(schedule)),))
+        self._journal.append((Saved(Document.SCHEDULE, name, version + 1, self._written(schedule)),))
         await self._flows.durable()
         self._arm(schedule)
         return schedule
@@ -170,7 +172,15 @@ class Schedules:
         stored = self._journal.load(Document.SCHEDULE, name)
         if stored is None:
             raise CallerError(f"there is no schedule {name}", code="WORKFLOW_UNKNOWN")
-        return stored[0], _decode(stored[1]), stored[1]
+        return stored[0], self._read(name, stored[1]), stored[1]
+
+    def _written(self, schedule: Schedule) -> bytes:
+        """Return a schedule as it is stored: it has no session whose vault could hide its input, so all of it is encrypted."""
+        data = _encode(schedule)
+        return data if self._seal is None else self._seal.sealed(f"schedule {schedule.name}", data)
+
+    def _read(self, name: str, data: bytes) -> Schedule:
+        return _decode(data if self._seal is None else self._seal.opened(f"schedule {name}", data))
 
     # --- starting runs ---
 
@@ -207,7 +217,7 @@ class Schedules:
         )
         self._taking.add(name)
         unchanged = Terms(documents=(Version(Document.SCHEDULE, name, version, checksum(data)),))
-        record = Saved(Document.SCHEDULE, name, version + 1, _encode(taken))
+        record = Saved(Document.SCHEDULE, name, version + 1, self._written(taken))
         self._journal.append((record,), partial(self._start, taken, version + 1), unchanged)
 
     def _start(self, schedule: Schedule, version: int, error: Exception | None) -> None:
@@ -244,8 +254,8 @@ class Schedules:
         newest = self._journal.load(Document.SCHEDULE, schedule.name)
         if newest is not None:
             if newest[0] != version:
-                done = replace(done, is_paused=_decode(newest[1]).is_paused)
-            self._journal.append((Saved(Document.SCHEDULE, schedule.name, newest[0] + 1, _encode(done)),))
+                done = replace(done, is_paused=self._read(schedule.name, newest[1]).is_paused)
+            self._journal.append((Saved(Document.SCHEDULE, schedule.name, newest[0] + 1, self._written(done)),))
             self._arm(done)
 
     def _arm(self, schedule: Schedule) -> None:

@@ -17,6 +17,7 @@ from comity.core.workflow.model import Definition, content_hash
 from comity.core.workflow.read import definition_of
 from comity.errors import CallerError
 from comity.ports import Journal
+from comity.runtime.session.sealing import Seal
 
 _PROGRAMS_MAX: Final = 256
 PAGE_EVENTS_MAX: Final = 32  # kept in one document, which is written anew with each event: most share a commit
@@ -43,6 +44,8 @@ class Status(StrEnum):
 
 
 _ENDED: Final = frozenset({Status.COMPLETED, Status.FAILED, Status.CANCELLED})
+# With the same events a run that waits is newer than one that runs: a fork may wait without any event of its own.
+_RANKS: Final = {Status.RUNNING: 1, Status.WAITING: 2, **dict.fromkeys(_ENDED, 3)}
 
 
 class Question(Struct, frozen=True, omit_defaults=True):
@@ -126,8 +129,9 @@ class Pages:
 class RunStore:
     """Reads and writes runs through the journal."""
 
-    def __init__(self, journal: Journal) -> None:
+    def __init__(self, journal: Journal, seal: Seal | None = None) -> None:
         self._journal = journal
+        self._seal = seal  # None where nothing is sent between processes
         self._programs: dict[str, Program] = {}
         self._pinned: dict[int, tuple[Definition, Program]] = {}  # by identity: most runs are of the same few
         self._stored: set[str] = set()
@@ -194,7 +198,7 @@ class RunStore:
 
     def save(self, record: RunRecord, *more: Saved) -> tuple[Saved, ...]:
         """Return the records that keep a run as it stands now."""
-        version = record.events * 2 + record.status.has_ended + 1
+        version = record.events * 3 + _RANKS[record.status]
         return (*more, Saved(_RUN, record.run_id, version, _encode(record)))
 
     def record(self, run_id: str) -> RunRecord | None:
@@ -240,12 +244,14 @@ class RunStore:
 
     def signal(self, run_id: str, name: str, event: Event) -> Saved:
         """Return the record by which another process notifies the process that holds a run of an event."""
-        return Saved(Document.RUN_SIGNAL, below(run_id, name), 1, encode_event(event))
+        key, data = below(run_id, name), encode_event(event)
+        return Saved(Document.RUN_SIGNAL, key, 1, data if self._seal is None else self._seal.sealed(f"signal {key}", data))
 
     def signals(self) -> list[tuple[str, str, Event]]:
         """Return what other processes sent: the run, the key of the signal, and the event."""
         found = self._journal.list_documents(Document.RUN_SIGNAL, 1_000)
-        return [(key.partition(BELOW)[0], key, decode_event(data)) for key, data in found]
+        opened = (data if self._seal is None else self._seal.opened(f"signal {key}", data) for key, data in found)
+        return [(key.partition(BELOW)[0], key, decode_event(data)) for (key, _), data in zip(found, opened, strict=True)]
 
     def forget_signal(self, key: str) -> None:
         """Remove a signal that is in the history of its run."""

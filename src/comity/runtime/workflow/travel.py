@@ -21,6 +21,7 @@ from comity.runtime.call.path import CallPath
 from comity.runtime.workflow.handle import RunHandle
 from comity.runtime.workflow.library import Library
 from comity.runtime.workflow.store import Pages, RunRecord
+from comity.runtime.workflow.told import Told
 from comity.runtime.workflow.watching import RunEvent, Watchers
 
 
@@ -30,6 +31,7 @@ class TimeTravel(Library, ABC):
     def __init__(self, path: CallPath, journal: Journal) -> None:
         super().__init__(path, journal)
         self.watchers = Watchers()
+        self.told = Told(path)
         self._parked: dict[str, int] = {}  # held here and not in memory: how many events each has
 
     @abstractmethod
@@ -95,6 +97,10 @@ class TimeTravel(Library, ABC):
             place: response_of(one) if isinstance(one, Reply) else {"status": "success", "outcome": "success", **one}
             for place, one in (replies or {}).items()
         }
+        if changed:
+            changed = await self.told.value(record, changed, "replies")
+        if input is not ...:
+            input = await self.told.value(record, input, "input")  # noqa: A001
         made_id = new_run_id or self.path.ids.new_request(self.now_ms())[0]
         made = forked(
             old,

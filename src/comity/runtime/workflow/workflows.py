@@ -28,7 +28,7 @@ from comity.core.tracing.trace_context import TraceContext
 from comity.core.workflow import history
 from comity.core.workflow.history import Event, encode_event
 from comity.core.workflow.model import Definition
-from comity.errors import CallerError, ComityError, UnavailableError
+from comity.errors import CallerError, ComityError, RefusedError, UnavailableError
 from comity.ports import Journal
 from comity.runtime.call.call import NEVER_MS
 from comity.runtime.call.context import Context
@@ -72,7 +72,8 @@ class Workflows(TimeTravel):
         self._agent = agent
         self._address = f"{AGENT}/{journal.node_id}"  # of the runs that begin here
         self._capability = agent.capabilities["run"]
-        self.schedules = Schedules(self)
+        self._hearing: asyncio.Task[None] | None = None
+        self.schedules = Schedules(self, path.seal)
 
     # --- starting ---
 
@@ -344,9 +345,11 @@ class Workflows(TimeTravel):
             await self._tell(run_id, history.Cancelled(self.now_ms(), reason, by))
 
     def withdraw(self, run_id: str, reason: str) -> None:
-        """Cancel a run that this node holds, without waiting until the wish is durable; do nothing for any other."""
-        run = self._runs.get(run_id) or (self._unpark(run_id) if run_id in self._parked else None)
-        if run is not None:
+        """Cancel a run that this node holds, without waiting until the wish is durable; do nothing for any other.
+
+        reason: in the platform's words, since personal data in it is not looked for.
+        """
+        if (run := self._held(run_id)) is not None:
             run.push(history.Cancelled(self.now_ms(), reason, ""))
 
     async def signal(self, run_id: str, event: str, data: Any = None) -> None:
@@ -356,16 +359,39 @@ class Workflows(TimeTravel):
         await self._tell(run_id, history.Received(self.now_ms(), event, data))
 
     async def _tell(self, run_id: str, event: Event) -> None:
-        """Give an event to a run: here, or through the store to the process that holds it."""
-        run = self._runs.get(run_id) or (self._unpark(run_id) if run_id in self._parked else None)
+        """Give an event to a run: here, or through the store to the process that holds it, which hides what it must not say."""
+        if (run := self._held(run_id)) is not None:
+            event = await self.told.event(run.call, event)
+            run = self._held(run_id)  # it may have left meanwhile
         if run is not None:
             ack: asyncio.Future[None] = self.loop.create_future()
             run.push(event, ack)
             await ack
         else:
+            self.told.check(event)
             name = f"{event.at_ms:015d}-{self.path.ids.span_id()}"
             self.journal.append((self.store.signal(run_id, name, event),))
         await self.path.durable()
+
+    def _held(self, run_id: str) -> Run | None:
+        """Return a run that this node holds, back in memory."""
+        return self._runs.get(run_id) or (self._unpark(run_id) if run_id in self._parked else None)
+
+    async def _hear(self, signals: Iterable[tuple[str, str, Event]]) -> None:
+        """Give the runs that are held here what other processes sent them, in order."""
+        for run_id, key, sent in signals:
+            if (run := self._held(run_id)) is not None:
+                try:
+                    event = await self.told.event(run.call, sent)
+                except RefusedError as error:
+                    log.warning("what another process sent to run %s is dropped: %s", run_id, error)
+                else:
+                    if (run := self._held(run_id)) is None:
+                        continue
+                    run.push(event)
+            elif (record := self.store.record(run_id)) is not None and not record.status.has_ended:
+                continue  # another process holds it
+            self.store.forget_signal(key)
 
     # --- leaving memory and coming back ---
 
@@ -452,12 +478,8 @@ class Workflows(TimeTravel):
         placement = self.path.placement
         if not placement.is_held(self._address):
             placement.spawn(placement.hold(self._address))  # schedules begin runs without waiting for it
-        for run_id, key, event in self.store.signals():
-            if (run := self._runs.get(run_id) or (self._unpark(run_id) if run_id in self._parked else None)) is not None:
-                run.push(event)
-            elif (record := self.store.record(run_id)) is not None and not record.status.has_ended:
-                continue  # another process holds it
-            self.store.forget_signal(key)
+        if (self._hearing is None or self._hearing.done()) and (signals := self.store.signals()):
+            self._hearing = self.loop.create_task(self._hear(signals), name="what other processes sent to runs")
         self._look_for_ends()
         self.schedules.look()
 
@@ -496,6 +518,8 @@ class Workflows(TimeTravel):
         """Leave every run as it is; the next node that opens the store goes on."""
         self.timers.close()
         self.watchers.close()
+        if self._hearing is not None:
+            self._hearing.cancel()
         for run in list(self._runs.values()):
             run.leave()
             self.path.calls.pop(run.run_id, None)
