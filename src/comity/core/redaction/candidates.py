@@ -131,10 +131,17 @@ class Candidates:
         found = self._later
         base, place = self._base, self._place
         is_long = stop - place > _LONG_CHARS
+        starts: dict[str, list[int]] = {}  # where matches may begin, by the pattern of their first character
         for detector in self._searching:
             if is_long:
                 yield
-            for first, last in detector.spans(self._alone, place, stop):
+            if isinstance(detector, PatternDetector) and detector.first:
+                if detector.first not in starts:
+                    starts[detector.first] = detector.starts(self._alone, place, stop)
+                spans = detector.spans_from(self._alone, starts[detector.first], stop)
+            else:
+                spans = detector.spans(self._alone, place, stop)
+            for first, last in spans:
                 span = Span(base + first, base + last, detector)
                 found.append((span.start, detector.priority, -last, detector.name, span))
         if self._numbered:

@@ -13,6 +13,7 @@ from comity.core.redaction.detector import Category, Need, PatternDetector
 from comity.core.redaction.labels import SECURITY_CODE
 from comity.core.redaction.shapes import (
     AFTER_DIGIT,
+    AT_DIGIT,
     BEFORE,
     HINT_AFTER,
     HINT_BEFORE_DIGIT,
@@ -176,6 +177,7 @@ CARDS: tuple[PatternDetector, ...] = (
             rf"{BEFORE}(?:[2-6][0-9]{{3}}(?P<four>{SEPARATOR})[0-9]{{4}}(?P=four)[0-9]{{4}}(?P=four)[0-9]{{4}}(?:(?P=four)[0-9]{{3}})?"
             rf"|3[0-9]{{3}}(?P<six>{SEPARATOR})[0-9]{{6}}(?P=six)[0-9]{{4,5}})(?:\.0(?![0-9]))?{AFTER_DIGIT}"
         ),
+        first=AT_DIGIT,
         hint=_CARD_HINT,
         accept=_accept_card,
         need=Need.NO_FOREIGN_LABEL,
@@ -189,6 +191,7 @@ CARDS: tuple[PatternDetector, ...] = (
         category=Category.FINANCIAL,
         priority=21,
         pattern=LatePattern(rf"{BEFORE}[2-6][0-9]{{12,18}}(?:\.0(?![0-9]))?{AFTER_DIGIT}"),
+        first=AT_DIGIT,
         hint=_CARD_HINT,
         accept=_accept_card,
         need=Need.NO_FOREIGN_LABEL,
@@ -217,6 +220,7 @@ CARDS: tuple[PatternDetector, ...] = (
         category=Category.FINANCIAL,
         priority=21,
         pattern=LatePattern(rf"{BEFORE}[2-6][0-9]{{3}}(?:{_SPLIT}[0-9]{{4}}){{3}}(?![0-9A-Za-z_])"),
+        first=AT_DIGIT,
         hint=rf"{HINT_BEFORE_WORD}[2-6][0-9]{{3}}{_SPLIT_HINT}[0-9]{{4}}{_SPLIT_HINT}[0-9]{{4}}",
         accept=_accept_card_split,
         need=Need.NO_FOREIGN_LABEL,

@@ -9,6 +9,8 @@ from itertools import pairwise
 from comity.core.redaction.detector import Category, Need, PatternDetector
 from comity.core.redaction.shapes import (
     AFTER_DIGIT,
+    AT_BORDER,
+    AT_DIGIT,
     BEFORE,
     HINT_BEFORE_DIGIT,
     LETTER,
@@ -42,7 +44,9 @@ _NOT_A_NAME = frozenset(
     )
 )
 _ATOM = f"[{LETTER}0-9]{{1,64}}"
-_LOCAL = rf"(?<![{LETTER}0-9]){_ATOM}(?:[._%+'-]{{1,2}}{_ATOM}){{0,6}}"
+_LOCAL = (
+    rf"(?<![{LETTER}0-9]){_ATOM}+(?:[._%+'-]{{1,2}}+{_ATOM}+){{0,6}}+"  # nothing of it can be given back: a sign must follow
+)
 _LABEL = f"[{LETTER}0-9-]{{1,63}}"
 _DOT_WORDS = "punkt|punto|point|ponto|punt|kropka|tečka|точка|pont"
 _AT_WORDS = (
@@ -330,6 +334,7 @@ CONTACT: tuple[PatternDetector, ...] = (
             rf"|\([1-9][0-9]\)[ ]?9?[0-9]{{4}}[ -][0-9]{{4}}"
             rf"|(?:8[ -]?)?\([3489][0-9]{{2}}\)[ ]?[0-9]{{3}}[ -][0-9]{{2}}[ -][0-9]{{2}}){AFTER_DIGIT}"
         ),
+        first=rf"[18(]{AT_BORDER}",
         hint=_NATIONAL_HINT,
         accept=_accept_national,
         need=Need.NO_FOREIGN_LABEL,
@@ -356,6 +361,7 @@ CONTACT: tuple[PatternDetector, ...] = (
             rf"|0[1-9][0-9]{{1,3}}-[0-9]{{3,4}}-[0-9]{{4}}"
             rf"|06[ -][1-9][0-9]{{7}}|8[ -][3489][0-9]{{2}}[ -][0-9]{{3}}-[0-9]{{2}}-[0-9]{{2}}){AFTER_DIGIT}"
         ),
+        first=AT_DIGIT,
         hint=_NATIONAL_HINT,
         accept=_accept_national,
         need=Need.NO_FOREIGN_LABEL,
@@ -372,6 +378,7 @@ CONTACT: tuple[PatternDetector, ...] = (
         pattern=LatePattern(
             rf"{BEFORE}(?:1[ ])?[2-9][0-9]{{2}}[ \u00a0][0-9]{{3}}[ \u00a0-][0-9]{{4}}{_EXTENSION}{AFTER_DIGIT}"
         ),
+        first=AT_DIGIT,
         hint=rf"{HINT_BEFORE_DIGIT}(?:1[ ])?[2-9][0-9]{{2}}[ \u00a0][0-9]{{3}}[ \u00a0\-][0-9]{{4}}",
         need=Need.NO_FOREIGN_LABEL,
         alone=True,

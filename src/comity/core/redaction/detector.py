@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum, auto
+from functools import cache
 from typing import Protocol
 
 from comity.core.redaction.joints import as_words, without_owner
@@ -25,6 +26,8 @@ from comity.core.redaction.shapes import (
     is_said_of_thing,
     is_things,
 )
+
+_FIRST_CHARS_MAX = 64  # how far right of where it begins a pattern of a first character looks
 
 
 class Category(StrEnum):
@@ -96,7 +99,7 @@ class PatternDetector:
     priority: int  # of two overlapping values the lower number wins
     pattern: LatePattern
     hint: str | None
-    first: str = ""  # a pattern of the one character with which every match begins, in both cases: a search skips all others
+    first: str = ""  # a pattern of the one character with which every match begins, in both cases: no other place is tried
     accept: Callable[[str], int] = len  # how many leading characters of the shape are a valid value; 0 for none
     need: Need = Need.NOTHING
     context: Context | None = None
@@ -112,31 +115,45 @@ class PatternDetector:
     heads: bool = True  # whether the head of a column may be the context
     is_number: bool = False  # whether the value needs context, and its first word has a digit in it
     group: str | int = field(init=False)  # which of the pattern is the value
-    sought: LatePattern = field(init=False)  # the pattern behind a character that Python's engine can skip to
 
     def __post_init__(self) -> None:
-        group = "value" if "(?P<value>" in self.pattern.pattern else "whole" if self.first else 0
-        object.__setattr__(self, "group", group)
-        object.__setattr__(self, "sought", _behind(self.first, self.pattern) if self.first else self.pattern)
+        object.__setattr__(self, "group", "value" if "(?P<value>" in self.pattern.pattern else 0)
 
     def prepare(self) -> None:
         """Compile the patterns that are otherwise compiled on first use."""
-        compile_all(self.sought, self.not_after, self.not_near, self.keys)
+        compile_all(self.pattern, self.not_after, self.not_near, self.keys)
+        _compiled(self.first)
         if self.context is not None:
             self.context.prepare()
 
     def spans(self, text: str, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, int]]:
         """Try every start before `stop`, also inside a shape seen already: a find must not depend on where a scan began."""
-        group = self.group
-        end_max = len(text) if stop is None else stop + self.shape_chars_max
-        search = self.sought.compiled.search
-        while match := search(text, start, end_max):
-            if stop is not None and match.start() >= stop:
-                return
+        stop = len(text) if stop is None else stop
+        if self.first:
+            yield from self.spans_from(text, self.starts(text, start, stop), stop)
+            return
+        end_max = stop + self.shape_chars_max
+        search, accept, group = self.pattern.compiled.search, self.accept, self.group
+        while (match := search(text, start, end_max)) and match.start() < stop:
             begin, end = match.span(group)
-            if length := self.accept(text[begin:end]):
+            if length := accept(text[begin:end]):
                 yield begin, begin + length
             start = match.start() + 1
+
+    def starts(self, text: str, start: int, stop: int) -> list[int]:
+        """Return the places before `stop` at which a match may begin; detectors with the same `first` have the same places."""
+        found = _compiled(self.first).finditer(text, start, stop + _FIRST_CHARS_MAX)
+        return [match.start() for match in found if match.start() < stop]
+
+    def spans_from(self, text: str, starts: list[int], stop: int) -> Iterator[tuple[int, int]]:
+        """Yield the values whose shapes begin at some places."""
+        end_max = stop + self.shape_chars_max
+        match_at, accept, group = self.pattern.compiled.match, self.accept, self.group
+        for place in starts:
+            if match := match_at(text, place, end_max):
+                begin, end = match.span(group)
+                if length := accept(text[begin:end]):
+                    yield begin, begin + length
 
     def span_at(self, text: str, place: int, end_max: int) -> tuple[int, int] | None:
         """Return the value that begins at a place, if there is one."""
@@ -237,11 +254,6 @@ class PatternDetector:
         return self.context is not None and window is not None and self.context.end_in(window.group()) >= 0
 
 
-def _behind(first: str, pattern: LatePattern) -> LatePattern:
-    """Return a pattern that matches the first character of each match of another, whose groups it keeps.
-
-    The engine skips to a character of a set many times faster than it tries a look-behind, or a letter of either case, at every
-    place of a text. From there a look-behind steps back, and a look-ahead inside of it reads the whole.
-    """
-    source = f"(?i:{pattern.pattern})" if pattern.flags & re.IGNORECASE else pattern.pattern
-    return LatePattern(rf"{first}(?<=(?=(?P<whole>{source}))(?s:.))")
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)

@@ -17,6 +17,8 @@ from comity.core.redaction.labels import ACCOUNT
 from comity.core.redaction.shapes import (
     AFTER,
     AFTER_DIGIT,
+    AT_BORDER,
+    AT_TWO_LETTERS,
     BEFORE,
     BESIDE_ALONE,
     DASH,
@@ -60,6 +62,8 @@ _UPI_BANKS = (  # which give a payment address in India
 def _accept_iban(value: str) -> int:
     """Cut at the country's length: spaced IBANs run into whatever capitals follow them."""
     wanted = IBAN_CHARS.get(value[:2].upper(), 0)
+    if not wanted or len(value) < wanted:
+        return 0
     iban, end = "", 0
     for index, char in enumerate(value):
         if char.isalnum():
@@ -150,6 +154,7 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
             rf"{AFTER}"
         ),
         shape_chars_max=LONG_CHARS_MAX,
+        first=AT_TWO_LETTERS,
         hint=rf"{HINT_BEFORE_WORD}(?:[A-Z]{{2}}[ ]?[0-9]{{2}}(?:(?:{_IBAN_GAP}|\\n)[A-Z0-9]){{11}}"
         rf"|[a-z]{{2}}[0-9]{{2}}(?:[a-z0-9]{{11,30}}{HINT_AFTER}|(?:[ \u00a0-][a-z0-9]{{4}}){{2}}))",
         accept=_accept_iban,
@@ -163,6 +168,7 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
             rf"{BEFORE}(?:[13][1-9A-HJ-NP-Za-km-z]{{25,34}}|bc1[02-9ac-hj-np-z]{{11,71}}|BC1[02-9AC-HJ-NP-Z]{{11,71}})"
             rf"{AFTER}"
         ),
+        first=rf"[13bB]{AT_BORDER}",
         hint=rf"{HINT_BEFORE_WORD}(?:[13][1-9A-HJ-NP-Za-km-z]{{25,34}}{HINT_AFTER}|(?:bc|BC)1[0-9A-Za-z]{{11}})",
         accept=_accept_btc,
     ),
@@ -172,6 +178,7 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
         category=Category.FINANCIAL,
         priority=23,
         pattern=LatePattern(rf"{BEFORE}0x[0-9a-fA-F]{{40}}{AFTER}"),
+        first=rf"0{AT_BORDER}(?=x)",
         hint=rf"0x[0-9a-fA-F]{{40}}{HINT_AFTER}",
         accept=lambda value: len(value) if len(set(value[2:].lower())) > 3 else 0,  # 0x000… is no wallet
     ),
@@ -284,6 +291,7 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
         category=Category.FINANCIAL,
         priority=51,
         pattern=LatePattern(rf"{BEFORE}[A-Z]{{6}}[A-Z0-9]{{2}}(?:[A-Z0-9]{{3}})?{AFTER}"),
+        first=rf"[A-Z]{AT_BORDER}(?=[A-Z]{{5}})",
         hint=rf"(?i:swift|bic){HINT_GAP}{HINT_BEFORE_WORD}[A-Z]{{6}}[A-Z0-9]{{2}}",
         accept=_accept_swift,
         need=Need.CONTEXT,
@@ -302,8 +310,11 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
         category=Category.FINANCIAL,
         priority=51,
         pattern=LatePattern(
-            rf"{BEFORE}[A-Z]{{4}}[ -]?[A-Z]{{2}}[ -]?[A-Z0-9]{{2}}(?:[ -]?[A-Z0-9]{{3}})?{AFTER}", re.IGNORECASE
+            r"(?:(?<=[:=])|(?<=[:=][ \"'])|(?<=[:=][ ][\"'])|\A)[A-Z]{4}[ -]?[A-Z]{2}[ -]?[A-Z0-9]{2}(?:[ -]?[A-Z0-9]{3})?"
+            rf"{AFTER}",
+            re.IGNORECASE,
         ),
+        first=r"[A-Za-z](?:(?<=[:=].)|(?<=[:=][ \"'].)|(?<=[:=][ ][\"'].)|(?<!(?s:..)))(?=[A-Za-z]{3})",
         hint=r"(?i:swift|bic)[^A-Za-z0-9].{0,16}(?i:[A-Z]{4}[ \-]?[A-Z]{2}[ \-]?[A-Z0-9]{2})",
         accept=lambda value: len(value) if re.sub("[ -]", "", value)[4:6].upper() in _COUNTRIES else 0,
         need=Need.CONTEXT,

@@ -11,6 +11,8 @@ from comity.core.redaction.labels import BIRTH, LICENCE, MONTH, PASSPORT, PLATE
 from comity.core.redaction.shapes import (
     AFTER,
     AFTER_DIGIT,
+    AT_DIGIT,
+    AT_TWO_LETTERS,
     BEFORE,
     DASH,
     HINT_AFTER,
@@ -171,6 +173,7 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
         category=Category.GOVERNMENT,
         priority=31,
         pattern=LatePattern(rf"{BEFORE}(?!000|666|9)[0-9]{{3}}{DASH}(?!00)[0-9]{{2}}{DASH}(?!0000)[0-9]{{4}}{AFTER_DIGIT}"),
+        first=AT_DIGIT,
         hint=_NINE_DIGITS,
         need=Need.NO_FOREIGN_LABEL,
         alone=True,
@@ -187,6 +190,7 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
             rf"{BEFORE}(?!000|666|9)(?:[0-9]{{3}}(?:{SPACE}|\.)?(?!00)[0-9]{{2}}(?:{SPACE}|\.)?(?!0000)[0-9]{{4}}"
             rf"|[0-9](?:{SPACE}[0-9]){{8}}){AFTER_DIGIT}"
         ),
+        first=AT_DIGIT,
         hint=_NINE_DIGITS + _NINE_APART,
         need=Need.CONTEXT,
         context=_SSN_WORDS,
@@ -199,6 +203,7 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
         category=Category.GOVERNMENT,
         priority=31,
         pattern=LatePattern(rf"{BEFORE}9[0-9]{{2}}{DASH}{_ITIN_GROUP}{DASH}[0-9]{{4}}{AFTER_DIGIT}"),
+        first=AT_DIGIT,
         hint=_NINE_DIGITS,
         need=Need.NO_FOREIGN_LABEL,
         alone=True,
@@ -212,6 +217,7 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
         category=Category.GOVERNMENT,
         priority=32,
         pattern=LatePattern(rf"{BEFORE}9[0-9]{{2}}{SPACE}?{_ITIN_GROUP}{SPACE}?[0-9]{{4}}{AFTER_DIGIT}"),
+        first=AT_DIGIT,
         hint=_NINE_DIGITS,
         need=Need.CONTEXT,
         context=_ITIN_WORDS,
@@ -224,6 +230,7 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
         category=Category.GOVERNMENT,
         priority=33,
         pattern=LatePattern(rf"{BEFORE}[0-9]{{3}}{DASH}[0-9]{{3}}{DASH}[0-9]{{3}}{AFTER_DIGIT}"),
+        first=AT_DIGIT,
         hint=_THREE_THREES,
         accept=_accept_sin,
         need=Need.NO_FOREIGN_LABEL,
@@ -238,6 +245,7 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
         category=Category.GOVERNMENT,
         priority=33,
         pattern=LatePattern(rf"{BEFORE}[0-9]{{3}}{SPACE}?[0-9]{{3}}{SPACE}?[0-9]{{3}}{AFTER_DIGIT}"),
+        first=AT_DIGIT,
         hint=_THREE_THREES,
         accept=_accept_sin,
         need=Need.CONTEXT,
@@ -251,6 +259,7 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
         category=Category.GOVERNMENT,
         priority=34,
         pattern=LatePattern(rf"{BEFORE}[0-9]{{2}}{DASH}?[0-9]{{7}}{AFTER_DIGIT}"),
+        first=AT_DIGIT,
         hint=rf"{HINT_BEFORE_DIGIT}[0-9]{{2}}{DASH}?[0-9]{{7}}{HINT_AFTER}",
         accept=_accept_ein,
         need=Need.CONTEXT,
@@ -275,6 +284,7 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
             rf"{BEFORE}(?:[Qq]{{2}}|[A-CEGHJ-PR-TW-Za-ceghj-pr-tw-z][A-CEGHJ-NPR-TW-Za-ceghj-npr-tw-z])"
             rf"(?:[ \u00a0-]?[0-9]{{2}}){{3}}[ \u00a0-]?[A-Da-d]{AFTER}"
         ),
+        first=AT_TWO_LETTERS,
         hint=rf"{HINT_BEFORE_WORD}[A-Za-z]{{2}}(?:[ \u00a0-]?[0-9]{{2}}){{3}}[ \u00a0-]?[A-Da-d]{HINT_AFTER}",
         accept=_accept_nino,
         need=Need.NO_FOREIGN_LABEL,

@@ -224,6 +224,17 @@ USER_NAME: Final = (
     r"|사용자(?:명| 아이디)|로그인 ?아이디|ชื่อผู้ใช้|ยูสเซอร์เนม|tên (?:đăng nhập|người dùng)|nama pengguna"
     r"|jina la mtumiaji|nom d['’ _]usuari|nome de usuário"
 )
+# Which also mean other things.
+USER: Final = (
+    r"user|usr|benutzer|handle|utente|utilisateur|gebruiker|användare|bruker|bruger|użytkownik|uživatel|felhasználó|käyttäjä"
+    "|kullanıcı|usuário|usuari|utilizator|потребител|korisnik|uporabnik|lietotājs|χρήστης|المستخدم|משתמש|کاربر|notandi"
+    "|tài khoản|pseudo|帐号"
+    "|пользователь|користувач|账号|账户|用户|ユーザー|사용자"
+)
+NETWORK: Final = (
+    "instagram|insta|ig|twitter|telegram|tiktok|snapchat|snap|skype|discord|threads|mastodon|wechat|kik|github|gitlab|linkedin"
+    "|facebook|reddit|twitch|signal|icq|threema|vk|weibo|slack"
+)
 MONTH: Final = (
     r"(?:jan(?:uary|uar|uari|vier)?|jänner|enero|gennaio|janeiro|stycznia|ledna|ianuarie|січня|января|ocak"
     r"|feb(?:ruary|ruar|ruari|brero|braio)?|feber|fév(?:rier)?|febrero|fevereiro|lutego|února|лютого|февраля|şubat"

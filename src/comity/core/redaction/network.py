@@ -8,6 +8,8 @@ from ipaddress import AddressValueError, IPv6Address
 from comity.core.redaction.detector import Category, Need, PatternDetector
 from comity.core.redaction.shapes import (
     AFTER,
+    AT_BORDER,
+    AT_DIGIT,
     BEFORE,
     HINT_AFTER,
     HINT_BEFORE_DIGIT,
@@ -90,6 +92,7 @@ NETWORK: tuple[PatternDetector, ...] = (
             rf"{BEFORE}(?:{_HEX}{{2}}(?P<joint>[:-]){_HEX}{{2}}(?:(?P=joint){_HEX}{{2}}){{4}}"
             rf"|(?=[0-9.]{{0,13}}[A-Fa-f])(?=[A-Fa-f.]{{0,13}}[0-9]){_HEX}{{4}}\.{_HEX}{{4}}\.{_HEX}{{4}}){AFTER}(?![:.-]{_HEX})"
         ),
+        first=rf"{_HEX}{AT_BORDER}(?={_HEX})",
         hint=rf"{HINT_BEFORE_WORD}{_HEX}{{2}}[:\-]{_HEX}{{2}}[:\-]{_HEX}{{2}}[:\-]{_HEX}{{2}}[:\-]{_HEX}{{2}}[:\-]{_HEX}{{2}}"
         rf"|{_HEX}{{4}}\.{_HEX}{{4}}\.{_HEX}{{4}}",
         accept=_accept_mac,
@@ -113,6 +116,7 @@ NETWORK: tuple[PatternDetector, ...] = (
         category=Category.NETWORK,
         priority=26,
         pattern=LatePattern(rf"(?<![0-9A-Za-z_:.]){_HEX}{{0,4}}(?::{_HEX}{{0,4}}){{2,8}}(?![0-9A-Za-z_:]|/[0-9])"),
+        first=rf"[0-9A-Fa-f:]{AT_BORDER}(?=[0-9A-Fa-f]{{0,4}}:|:)",
         hint=rf":{_HEX}{{0,4}}:{_HEX}{{0,4}}:",
         accept=_accept_ipv6,
     ),
@@ -122,6 +126,7 @@ NETWORK: tuple[PatternDetector, ...] = (
         category=Category.NETWORK,
         priority=70,
         pattern=LatePattern(rf"{BEFORE}{_OCTET}(?:{_DOT}{_OCTET}){{3}}{AFTER}(?![-./][0-9])"),
+        first=AT_DIGIT,
         hint=rf"{HINT_BEFORE_DIGIT}[0-9]{{1,3}}{_DOT}[0-9]{{1,3}}{_DOT}[0-9]{{1,3}}{_DOT}[0-9]{{1,3}}{HINT_AFTER}",
         accept=_accept_ipv4,
         need=Need.NO_FOREIGN_LABEL,

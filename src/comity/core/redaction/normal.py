@@ -61,6 +61,7 @@ _ODD_IN_SLICE = 512
 _SLICE_CHARS, _RUN_CHARS_MAX = 16_384, 256
 _ODD = re.compile(rf"[{_ODD_CLASS}]|{_ESCAPE}|(?P<raised>[{_RAISED_CLASS}]{{3,64}})|(?P<spread>{_SPREAD})")
 _ESCAPED = re.compile(_ESCAPE)
+_JOINTS_MIN = 2  # between the letters of the shortest label
 _LETTERS_MIN = 3  # in a run: numbers with a space between them are a list
 # In the syntax of Rust's engine.
 _SPREAD_HINT = (
@@ -143,7 +144,9 @@ def is_odd(text: str) -> bool:
     """Return whether a text may differ from its normalised copy."""
     if not text.isascii():
         return not is_readable(text) or _is_odd()(text)
-    return _is_spread()(text) or (("\\" in text or "%" in text or "&" in text) and _ESCAPED.search(text) is not None)
+    if text.count(" ") + text.count(".") + text.count("_") >= _JOINTS_MIN and _is_spread()(text):
+        return True
+    return ("\\" in text or "%" in text or "&" in text) and _ESCAPED.search(text) is not None
 
 
 @cache

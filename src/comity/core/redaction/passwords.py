@@ -6,10 +6,9 @@ import re
 
 from comity.core.redaction.detector import Category, Need, PatternDetector
 from comity.core.redaction.joints import JOINT, SIGNED
-from comity.core.redaction.labels import ONE_TIME_CODE, SECURITY_CODE, SIGN_IN, YOUR_CODE
+from comity.core.redaction.labels import NETWORK, ONE_TIME_CODE, SECURITY_CODE, SIGN_IN, USER, USER_NAME, YOUR_CODE
 from comity.core.redaction.shapes import (
     AFTER_DIGIT,
-    AT_WORD,
     BEFORE,
     HINT_BEFORE_LETTER,
     HINT_GAP,
@@ -17,6 +16,8 @@ from comity.core.redaction.shapes import (
     WORD_BORDER,
     Context,
     LatePattern,
+    at_word,
+    by_first_letter,
     first_letters,
     in_hint,
 )
@@ -26,7 +27,8 @@ _LABELS = in_hint(SIGN_IN)
 # A word's, or a hump's inside of a key.
 _BORDER = rf"(?:{WORD_BORDER}|(?<=[a-z])(?=(?-i:[A-Z][a-z]))|(?<=PG)|(?<=DB))"
 
-_FIRST = f"{first_letters(f'{_LABELS}|pw')}{AT_WORD}"
+# Where the label of a password or of a user's name may begin; they are looked for together.
+FIRST_OF_LABEL = at_word(f"{_LABELS}|pw|uid|{in_hint(USER_NAME)}|{USER}|{NETWORK}")
 
 _CODE_LABELS = (
     r"(?:recovery|backup)[ -]?codes?"
@@ -166,7 +168,7 @@ PASSWORDS: tuple[PatternDetector, ...] = (
             re.IGNORECASE,
         ),
         shape_chars_max=LONG_CHARS_MAX,
-        first="[pPaAsSuU]",
+        first=r"[pPaAsSuU](?<![A-Za-z](?s:.))",
         hint=r"(?i:password|pwd|accountkey|sharedaccesskey|user ?id|uid)=[^\s;]{4,128}(?:;|==)",
         accept=_accept_password,
     ),
@@ -179,6 +181,7 @@ PASSWORDS: tuple[PatternDetector, ...] = (
             r"(?<![\w/@:.-])[A-Za-z][\w.-]{1,30}:(?P<value>[^\s:@/\"'<>]{6,64})@(?!sha)[A-Za-z][A-Za-z0-9.-]{1,60}(?![\w@])"
         ),
         shape_chars_max=LONG_CHARS_MAX,
+        first=r"[A-Za-z](?<![\w/@:.-](?s:.))",
         hint=r"[A-Za-z0-9_]:[^\s:@/\"'<>]{6,64}@[A-Za-z]",
         accept=_accept_weak,
     ),
@@ -201,12 +204,12 @@ PASSWORDS: tuple[PatternDetector, ...] = (
         category=Category.SECRET,
         priority=14,
         pattern=LatePattern(
-            rf"{_BORDER}(?:{_LABELS}){SIGNED}"
+            rf"{_BORDER}(?:{by_first_letter(_LABELS)}){SIGNED}"
             rf"(?P<value>[^\s\"'`“”<>\[\]{{}}()\\]{{4,64}})(?![^\s\"'`“”<>{{}})\]\\])",
             re.IGNORECASE,
         ),
         shape_chars_max=LONG_CHARS_MAX,
-        first=_FIRST,
+        first=FIRST_OF_LABEL,
         hint=rf"(?i:{_LABELS})(?:\\?[^A-Za-z0-9_\s]|\s{{0,2}}[:=\-：])",
         accept=_accept_password,
     ),
@@ -216,14 +219,14 @@ PASSWORDS: tuple[PatternDetector, ...] = (
         category=Category.SECRET,
         priority=15,
         pattern=LatePattern(
-            rf"{_BORDER}(?:{_LABELS}|pw(?=[ ](?:is|for|to|of)[ ])){_OWNER}(?:{JOINT}|(?:['’]s)?[ ]|[是は][ ]?)"
+            rf"{_BORDER}(?:{by_first_letter(_LABELS)}|pw(?=[ ](?:is|for|to|of)[ ])){_OWNER}(?:{JOINT}|(?:['’]s)?[ ]|[是は][ ]?)"
             rf"(?:(?:(?:was|is|has[ ]been)[ ])?(?:changed|set|reset|updated)[ ]to[ ])?(?:(?:is|was|ist|war|lautet:?"
             rf"|est|c['’]est|était|es|era|è|é|to|jest|är|er|on|je|là|adalah|это|είναι|este|this|now)[ ])?"
             rf"[\"'`“(\[「『]?(?P<value>[^\s\"'`“”<>\[\]{{}}()「」『』]{{6,64}}+)(?<![:：])(?![(\[])",
             re.IGNORECASE,
         ),
         shape_chars_max=LONG_CHARS_MAX,
-        first=_FIRST,
+        first=FIRST_OF_LABEL,
         hint=rf"(?i:{_LABELS})(?:['’]s[ ]|[^A-Za-z0-9_]|是|は|\\[nt])|(?i:pw)[ ](?:is|for|to|of)[ ]",
         accept=_accept_spoken,
     ),
@@ -304,7 +307,7 @@ PASSWORDS: tuple[PatternDetector, ...] = (
             re.IGNORECASE,
         ),
         shape_chars_max=LONG_CHARS_MAX,
-        first="[luczaidвLUCZAIDВ]",
+        first=r"[luczaidвLUCZAIDВ](?<![A-Za-z](?s:.))",
         hint=rf"(?i:{_PAIRS})[^A-Za-z0-9]{{1,8}}(?:(?:is|are|sind|lauten|son|sont)[ :]{{1,2}})?{_LOGIN_NAME}[ ]?[/|:]",
         accept=_accept_weak,
     ),
@@ -334,7 +337,7 @@ PASSWORDS: tuple[PatternDetector, ...] = (
             re.IGNORECASE,
         ),
         shape_chars_max=LONG_CHARS_MAX,
-        first=_FIRST,
+        first=FIRST_OF_LABEL,
         hint=rf"(?i:pass[ ]?phrase)|(?i:{_LABELS})(?:[ ](?:is|ist|est))?[ ]?[:=]?[ ]?(?:\\?\"|“)(?i:[a-z]{{3,10}}[ \-]){{3}}",
         accept=_accept_passphrase,
     ),

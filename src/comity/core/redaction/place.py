@@ -9,6 +9,8 @@ from comity.core.redaction.labels import ADDRESS
 from comity.core.redaction.shapes import (
     AFTER,
     AFTER_DIGIT,
+    AT_BORDER,
+    AT_DIGIT,
     BEFORE,
     HINT_AFTER,
     HINT_BEFORE_DIGIT,
@@ -224,6 +226,7 @@ PLACE: tuple[PatternDetector, ...] = (
             rf"(?:[ ][0-9]{{1,2}}(?=[ ,]{{1,2}}#[0-9]))?{_QUARTER}{_UNIT}"
         ),
         shape_chars_max=LONG_CHARS_MAX,
+        first=AT_DIGIT,
         hint=rf"[0-9][A-Za-z]?,?[ ](?:[A-Z0-9\u00c0-\u00de][^ \"]*[ ])+{_SUFFIX}{HINT_AFTER}",
         accept=_accept_street,
         need=Need.NO_FOREIGN_LABEL,
@@ -306,6 +309,7 @@ PLACE: tuple[PatternDetector, ...] = (
             re.IGNORECASE,
         ),
         shape_chars_max=LONG_CHARS_MAX,
+        first=rf"[1-9oOtTfFsSeEnN]{AT_BORDER}",
         hint=rf"(?i:addr|liv(?:es?|ing) ?(?:at|in|on)|resid|(?:ship|shipped|deliver|delivered|moved)[ _]?to|street){HINT_GAP}"
         rf"(?:[0-9][a-z]?|(?i:{_IN_WORDS})),?[ ](?:[^ \"]+[ ])+(?i:{_SUFFIX}){HINT_AFTER}",
         accept=_accept_street,
@@ -438,6 +442,7 @@ PLACE: tuple[PatternDetector, ...] = (
         category=Category.ADDRESS,
         priority=62,
         pattern=LatePattern(rf"{BEFORE}{_CA_FIRST}[0-9]{_CA_OTHER}[ \u00a0-][0-9]{_CA_OTHER}[0-9]{AFTER}"),
+        first=rf"[A-Z]{AT_BORDER}(?=[0-9])",
         hint=rf"{HINT_BEFORE_WORD}[A-Z][0-9][A-Z][ \u00a0\-][0-9][A-Z][0-9]{HINT_AFTER}",
         need=Need.NO_FOREIGN_LABEL,
         context=words(_POSTAL_WORDS),
@@ -448,6 +453,7 @@ PLACE: tuple[PatternDetector, ...] = (
         category=Category.ADDRESS,
         priority=62,
         pattern=LatePattern(rf"{BEFORE}{_UK_OUTWARD}[ \u00a0]{_UK_INWARD}{AFTER}"),
+        first=rf"[A-Z]{AT_BORDER}(?=[A-Z]?[0-9])",
         hint=rf"{HINT_BEFORE_WORD}[A-Z]{{1,2}}[0-9][0-9A-Z]?[ \u00a0][0-9][A-Z]{{2}}{HINT_AFTER}",
         accept=_accept_uk,
         need=Need.NO_FOREIGN_LABEL,

@@ -16,7 +16,7 @@ import msgspec
 
 from comity.core.document.slices import Sliced, in_one_go, whole
 from comity.core.redaction.candidates import Span
-from comity.core.redaction.detector import Detector
+from comity.core.redaction.detector import Detector, PatternDetector
 from comity.core.redaction.labelled import LabelledDetector
 from comity.core.redaction.policy import DEFAULT_POLICY, Action, Policy
 from comity.core.redaction.scan import DEFAULT_SCANNER, Memory, Scanner, Wall
@@ -332,6 +332,8 @@ def _is_whole(detector: Detector, number: str, before: str) -> bool:
     """Return whether a number is a valid value of the detector from its first digit to its last."""
     if isinstance(detector, LabelledDetector):
         return detector.judge(number, before, "") == len(number)
+    if isinstance(detector, PatternDetector) and not detector.group:
+        return detector.span_at(number, 0, len(number)) == (0, len(number))
     return (0, len(number)) in detector.spans(number)
 
 

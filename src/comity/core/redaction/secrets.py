@@ -7,6 +7,7 @@ import re
 from comity.core.redaction.detector import Category, Need, PatternDetector
 from comity.core.redaction.passwords import is_reference
 from comity.core.redaction.shapes import (
+    AT_BORDER,
     BEFORE,
     HINT_BEFORE_WORD,
     HINT_GAP,
@@ -107,6 +108,7 @@ SECRETS: tuple[PatternDetector, ...] = (
         priority=6,
         pattern=LatePattern(rf"{BEFORE}(?:{_KEY})(?![A-Za-z0-9_])"),
         shape_chars_max=LONG_CHARS_MAX,
+        first=rf"[A-Za-z0-9]{AT_BORDER}(?=[A-Za-z0-9/+]{{0,24}}[_.:/+-]|[A-Za-z0-9/+]{{19}})",
         hint=rf"{HINT_BEFORE_WORD}(?:{_KEY_HINT})|[0-9]{{8,10}}:AA",
     ),
     PatternDetector(
@@ -165,7 +167,7 @@ SECRETS: tuple[PatternDetector, ...] = (
             re.IGNORECASE,
         ),
         shape_chars_max=LONG_CHARS_MAX,
-        first="[bB]",
+        first=r"[bB](?<![A-Za-z](?s:.))",
         hint=r"(?i:bearer|basic)[ |]{1,3}[A-Za-z0-9._~+/\-]{12}",
         accept=_accept_bearer,
     ),
@@ -181,7 +183,7 @@ SECRETS: tuple[PatternDetector, ...] = (
             re.IGNORECASE,
         ),
         shape_chars_max=LONG_CHARS_MAX,
-        first="[bBtTaA]",
+        first=r"[bBtTaA](?<![A-Za-z](?s:.))",
         hint=r"(?i:authori[sz]ation)(?s:.{0,8})(?i:bearer|basic|token|apikey)[ ]{1,3}[A-Za-z0-9._~+/=:\-]{12}",
         accept=_accept_authorization,
         need=Need.CONTEXT,
@@ -198,6 +200,7 @@ SECRETS: tuple[PatternDetector, ...] = (
             rf"|{_BASE64}{{128}}{_BASE64}{{128}}{_BASE64}{{124}})"
         ),
         shape_chars_max=384,
+        first=r"[A-Za-z0-9+/](?:(?<![A-Za-z0-9+/](?s:.))|(?<=\\n(?s:.)))(?=[A-Za-z0-9+/]{7})",
         hint=rf"PRIVATE KEY(?: BLOCK)?-----{HINT_GAP}[A-Za-z0-9+/]{{16}}",
         need=Need.CONTEXT,
         context=Context(PRIVATE_KEY_LABEL),
@@ -226,7 +229,7 @@ SECRETS: tuple[PatternDetector, ...] = (
             rf"(?<![A-Za-z])(?:{_COOKIES})=(?P<value>[A-Za-z0-9%_.~+/:-]{{16,128}}={{0,2}})(?![A-Za-z0-9_])", re.IGNORECASE
         ),
         shape_chars_max=LONG_CHARS_MAX,
-        first="[sSpPjJaAcCxXrR]",
+        first=r"[sSpPjJaAcCxXrR](?<![A-Za-z](?s:.))",
         hint=rf"(?i:{_COOKIES.replace('(?<=ookie: )', '')})=[A-Za-z0-9%_.~+/:\-]{{16}}",
         accept=_accept_secret,
     ),

@@ -52,8 +52,11 @@ LETTER: Final = "A-Za-z\u00c0-\u024f"  # inside a character class
 BEFORE: Final = r"(?<![A-Za-z0-9_])"
 WORD_BORDER: Final = "(?<![^\\W_])|(?<=[\u2e80-\u9fff\uac00-\ud7af])"  # these scripts have no spaces between words
 # Behind the first character of a match: it begins a word, or a hump inside of a key ("dbPassword", "PGPASSWORD").
-AT_WORD: Final = "(?:(?<![^\\W_](?s:.))|(?<=[a-zGB][A-Z])|(?<=[\u2e80-\u9fff\uac00-\ud7af](?s:.)))"
+AT_WORD: Final = "(?:(?<![^\\W_\u2e80-\u9fff\uac00-\ud7af](?s:.))|(?<=[a-zGB][A-Z]))"
 AFTER: Final = r"(?![A-Za-z0-9_])"
+AT_BORDER: Final = r"(?<![A-Za-z0-9_](?s:.))"  # `BEFORE`, behind the first character of a match
+AT_DIGIT: Final = f"[0-9]{AT_BORDER}"
+AT_TWO_LETTERS: Final = rf"[A-Za-z]{AT_BORDER}(?=[A-Za-z][ \u00a0-]?[0-9])"  # before a digit
 AFTER_DIGIT: Final = r"(?![A-Za-z0-9_])(?![-.][0-9]|-[A-Za-z])"  # "219-09-9999-B" is a part
 NOT_AFTER_DIGIT: Final = LatePattern(r"[0-9][-.]$")  # the left twin of AFTER_DIGIT
 
@@ -417,6 +420,25 @@ def alternatives_of(pattern: str) -> Iterator[str]:
 def first_letters(pattern: str) -> str:
     """Return a set of the letters, in both cases, with which words begin; they are alternatives of plain groups and sets."""
     return f"[{re.escape(''.join(sorted({form for one in _firsts(pattern) for form in (one.lower(), one.upper()[0])})))}]"
+
+
+def by_first_letter(pattern: str) -> str:
+    """Return the alternatives of a pattern that ignores case, put so that the first letter decides which of them are tried."""
+    groups: dict[str, list[str]] = {}
+    for alternative in alternatives_of(pattern):
+        letters = {one.lower() for one in _firsts(alternative)}
+        only = letters.pop() if len(letters) == 1 else ""
+        is_plain = only.isascii() and only.isalpha() and alternative[:1] == only
+        groups.setdefault(only if is_plain else "", []).append(alternative[1:] if is_plain else alternative)
+    others = groups.pop("", [])
+    plain = [f"(?-i:[{first}{first.upper()}])(?:{'|'.join(rest)})" for first, rest in sorted(groups.items())]
+    guarded = [f"(?={first_letters(pattern)})(?:{pattern})"] if (pattern := "|".join(others)) else []
+    return "|".join((*plain, *guarded))
+
+
+def at_word(labels: str) -> str:
+    """Return a pattern of the first letter of labels, in whichever case they are written."""
+    return rf"{first_letters(labels)}{AT_WORD}(?<=(?=(?i:{by_first_letter(labels)}))(?s:.))"
 
 
 def _firsts(pattern: str) -> set[str]:

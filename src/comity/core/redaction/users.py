@@ -8,15 +8,15 @@ from typing import Final
 
 from comity.core.redaction.detector import Category, Need, PatternDetector
 from comity.core.redaction.joints import JOINT, SIGNED
-from comity.core.redaction.labels import SIGN_IN, USER_NAME
+from comity.core.redaction.labels import NETWORK, SIGN_IN, USER, USER_NAME
+from comity.core.redaction.passwords import FIRST_OF_LABEL
 from comity.core.redaction.shapes import (
     AFTER,
-    AT_WORD,
     LONG_CHARS_MAX,
     WORD_BORDER,
     LatePattern,
+    by_first_letter,
     by_letter,
-    first_letters,
     in_hint,
     words,
 )
@@ -52,24 +52,12 @@ _IN_CODE = re.compile(
 )
 
 _LABELS = in_hint(USER_NAME)
-_WEAK_LABELS = (
-    "user|usr|benutzer|handle|utente|utilisateur|gebruiker|användare|bruker|bruger|użytkownik|uživatel|felhasználó|käyttäjä"
-    "|kullanıcı|usuário|usuari|utilizator|потребител|korisnik|uporabnik|lietotājs|χρήστης|المستخدم|משתמש|کاربر|notandi"
-    "|tài khoản|pseudo|帐号"
-    "|пользователь|користувач|账号|账户|用户|ユーザー|사용자"
-)
-_WEAK = by_letter(_WEAK_LABELS.split("|"))
+_WEAK = by_letter(USER.split("|"))
 # A password that follows says that a plain word is a user's name: "user: mjones, password: …".
 _PASSWORD_NEXT = (
     rf"(?:[^A-Za-z0-9]{{1,12}}|</[a-z]{{1,16}}>\\?\s{{0,8}}<)(?:(?:and|und|et|y|e|i|en|och)[ ])?(?:pass|pw|{in_hint(SIGN_IN)})"
 )
-_NETWORKS = (
-    "instagram|insta|ig|twitter|telegram|tiktok|snapchat|snap|skype|discord|threads|mastodon|wechat|kik|github|gitlab|linkedin"
-    "|facebook|reddit|twitch|signal|icq|threema|vk|weibo|slack"
-)
-_FIRST = f"{first_letters(f'{_LABELS}|{_WEAK_LABELS}|usr|uid')}{AT_WORD}"
-_FIRST_WEAK = f"{first_letters(f'{_LABELS}|{_WEAK_LABELS}|{_NETWORKS}')}{AT_WORD}"
-_IN_CAMEL_CASE = "|".join(word.capitalize() for word in f"{_WEAK_LABELS}|{_NETWORKS}".split("|"))
+_IN_CAMEL_CASE = "|".join(word.capitalize() for word in f"{USER}|{NETWORK}".split("|"))
 _USER = r"[A-Za-z0-9][A-Za-z0-9._-]{1,30}[A-Za-z0-9]"
 _LOGIN = rf"@?{_USER}{_PASSWORD_NEXT}[ :=]{{1,3}}[^\s]{{0,30}}[0-9!@#$%&*]"  # a name and a password that no word is
 _LABEL = LatePattern(USER_NAME, re.IGNORECASE)  # also as a translation: `{"username": "Benutzername"}`
@@ -105,6 +93,8 @@ def named_user(head: str) -> str:
     return _USER_NAME if head.lower() in USERS else head
 
 
+_FAST = by_first_letter(_LABELS)
+
 USER_NAMES: tuple[PatternDetector, ...] = (
     PatternDetector(
         name="user_name",
@@ -112,16 +102,16 @@ USER_NAMES: tuple[PatternDetector, ...] = (
         category=Category.CONTACT,
         priority=80,
         pattern=LatePattern(
-            rf"{_KEY_BORDER}(?:(?:{_LABELS}){SIGNED}|(?:user|usr|uid)(?:=|[\"']["
+            rf"{_KEY_BORDER}(?:(?:{_FAST}){SIGNED}|(?:user|usr|uid)(?:=|[\"']["
             rf" ]?[:=][ ]?)[\"']?|(?:{_WEAK})(?![a-z])(?:(?:{SIGNED}|>)(?=@?{_USER}{_PASSWORD_NEXT}(?![a-z]))"
-            rf"|[ ](?={_LOGIN}))|(?:{_LABELS})[ ](?={_LOGIN}))@?"
+            rf"|[ ](?={_LOGIN}))|(?:{_FAST})[ ](?={_LOGIN}))@?"
             rf"(?P<value>{_USER}){AFTER}(?![(\[@:/]|\.\w)",
             re.IGNORECASE,
         ),
         shape_chars_max=LONG_CHARS_MAX,
-        first=_FIRST,
+        first=FIRST_OF_LABEL,
         hint=rf"(?i:{_LABELS})[^A-Za-z0-9_]|(?i:user|usr|uid)(?:=|\\?[\"'][ ]?[:=])"
-        rf"|(?i:{_WEAK_LABELS})[^A-Za-z0-9_]{{1,12}}@?[A-Za-z0-9._\-]{{2,32}}\\?(?i:{_PASSWORD_NEXT})",
+        rf"|(?i:{USER})[^A-Za-z0-9_]{{1,12}}@?[A-Za-z0-9._\-]{{2,32}}\\?(?i:{_PASSWORD_NEXT})",
         accept=_accept_user_name,
     ),
     PatternDetector(
@@ -130,15 +120,16 @@ USER_NAMES: tuple[PatternDetector, ...] = (
         category=Category.CONTACT,
         priority=80,
         pattern=LatePattern(
-            rf"{_KEY_BORDER}(?:(?:{_LABELS})(?:{JOINT}|[ ](?:(?:is|ist|est|es|è|é|to|jest|är|er|je)[ ])?)"
+            rf"{_KEY_BORDER}(?:(?:{_FAST})(?:{JOINT}|[ ](?:(?:is|ist|est|es|è|é|to|jest|är|er|je)[ ])?)"
             rf"|(?:{_WEAK})(?:{SIGNED}|[ ](?:is[ ])?)"
-            rf"|(?:{_NETWORKS})(?:[ ](?:handle|account|name|id|user))?(?:{SIGNED}|[ ](?:is[ ])?)(?:live:)?(?=@?[a-z]))@?"
+            rf"|(?:{by_first_letter(NETWORK)})(?:[ ](?:handle|account|name|id|user))?(?:{SIGNED}"
+            rf"|[ ](?:is[ ])?)(?:live:)?(?=@?[a-z]))@?"
             rf"(?P<value>[A-Za-z][A-Za-z0-9._-]{{1,30}}[A-Za-z0-9_](?:#[0-9]{{4}})?){AFTER}(?![(\[@:/]|\.\w)",
             re.IGNORECASE,
         ),
         shape_chars_max=LONG_CHARS_MAX,
-        first=_FIRST_WEAK,
-        hint=rf"(?i:{_LABELS}|{_WEAK_LABELS}|{_NETWORKS})(?:[^A-Za-z0-9]|</?[a-z]{{1,10}}>|\\[nt]){{1,24}}"
+        first=FIRST_OF_LABEL,
+        hint=rf"(?i:{_LABELS}|{USER}|{NETWORK})(?:[^A-Za-z0-9]|</?[a-z]{{1,10}}>|\\[nt]){{1,24}}"
         r"(?:[^\s@0-9]{2,9}[ :]){0,2}@?[A-Za-z][A-Za-z0-9\-]{0,30}(?:[0-9_#]|\.[A-Za-z0-9])",
         accept=_accept_user_name_weak,
     ),
@@ -149,7 +140,7 @@ USER_NAMES: tuple[PatternDetector, ...] = (
         priority=80,
         pattern=LatePattern(
             rf"(?:(?<=linkedin\.com/in/)|(?<=tiktok\.com/@)|(?P<at>(?<![\w@.])@(?=[A-Za-z-]{{0,30}}[0-9_.][A-Za-z0-9])))(?P<value>{_USER})"
-            rf"(?(at)(?=[ ](?:on|auf|sur|en|su|no|na)[ ](?i:the[ ])?(?i:{_NETWORKS})(?![\w-]))|{AFTER})"
+            rf"(?(at)(?=[ ](?:on|auf|sur|en|su|no|na)[ ](?i:the[ ])?(?i:{NETWORK})(?![\w-]))|{AFTER})"
         ),
         hint=r"linkedin\.com\\?/in|tiktok\.com\\?/@|@[A-Za-z0-9._\-]{3,32}[ ](?:on|auf|sur|en|su|no|na)[ ]",
         accept=_accept_user_name,
@@ -189,10 +180,10 @@ USER_NAMES: tuple[PatternDetector, ...] = (
         category=Category.CONTACT,
         priority=81,
         pattern=LatePattern(rf"\A@?(?P<value>{_USER}(?:#[0-9]{{4}})?)\Z"),
-        hint=rf"(?:(?:^|\\[bfnrt]|[^A-Za-z])(?i:{_WEAK_LABELS}|{_NETWORKS})|{_IN_CAMEL_CASE})(?:[^a-z]|$)",
+        hint=rf"(?:(?:^|\\[bfnrt]|[^A-Za-z])(?i:{USER}|{NETWORK})|{_IN_CAMEL_CASE})(?:[^a-z]|$)",
         accept=_accept_user_name_weak,
         need=Need.CONTEXT,
-        context=words(rf"(?:{_WEAK_LABELS}|{_NETWORKS})(?: handle| account| name)?: ?$"),
+        context=words(rf"(?:{USER}|{NETWORK})(?: handle| account| name)?: ?$"),
         reach=4,
     ),
 )
