@@ -7,8 +7,10 @@ it gave. So each step is a call of the specialist itself, below the run.
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import hashlib
 import re
+from collections.abc import Iterable
 from contextlib import aclosing
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
@@ -18,7 +20,7 @@ from msgspec.structs import replace
 
 from comity.agents.orchestrator import phrases
 from comity.agents.orchestrator.catalogue import MESSAGE, Offer, offers
-from comity.agents.orchestrator.inputs import fill, value_of
+from comity.agents.orchestrator.inputs import Filled, Gave, Sources, fill, value_of
 from comity.agents.orchestrator.settings import Settings
 from comity.core.agent.registry import Registry
 from comity.core.call.limits import OBJECTIVE_CHARS_MAX
@@ -87,14 +89,18 @@ def bound(settings: Settings, registry: Registry, given: dict[str, Any]) -> Draf
     offer = offers(registry, settings.id, settings.can_call).get(part["key"])
     if offer is None:
         return Reply.failure(f"{part['key']} is not offered any more", code="ROUTING_UNKNOWN_CAPABILITY")
-    results = [one for one in reversed(earlier.values()) if isinstance(one, dict)]
+    asked = part.get("asked", {})
+    gave = [(asked.get(name, ""), data) for name, data in reversed(earlier.items())]
+    sources = sources_of(known["given"], known.get("stated", {}), known["constraints"], gave, known["facts"])
     answer, told = given.get("answer"), {}
-    inputs, lacking = fill(offer, part["text"], known["given"], *results, known["facts"], known["constraints"])
-    if lacking and answer is not None:
-        told = answered(offer, lacking, answer)
-        inputs, lacking = fill(offer, part["text"], told, known["given"], *results, known["facts"], known["constraints"])
-    if lacking:
-        return Reply.needs_input(phrases.missing(offer, lacking), data={"missing": lacking})
+    filled = fill(offer, part["text"], sources)
+    if filled.lacking and answer is not None:
+        told = answered(offer, filled, answer)
+        filled = fill(offer, part["text"], dataclasses.replace(sources, given={**sources.given, **told}))
+    if filled.lacking:
+        is_refused = isinstance(answer, str) and phrases.is_no(answer)
+        return question(offer, dataclasses.replace(filled, doubted={}) if is_refused else filled)
+    inputs = filled.inputs
     words = part["text"] if offer.route.capability == MESSAGE else ""
     if answer is not None and not told:  # the specialist asked
         words = answer if isinstance(answer, str) else json.encode(answer).decode()
@@ -110,11 +116,32 @@ def bound(settings: Settings, registry: Registry, given: dict[str, Any]) -> Draf
     return Draft(offer.route.target, offer.route.capability, inputs, objective, words, None, None, context, None, "full")
 
 
-def answered(offer: Offer, lacking: list[str], answer: Any) -> dict[str, Any]:
-    """Return the inputs that an answer gives: the only missing input, or several inputs by name."""
+def sources_of(
+    given: dict[str, Any],
+    stated: dict[str, Any],
+    constraints: dict[str, Any],
+    gave: Iterable[tuple[str, Any]],
+    facts: dict[str, Any],
+) -> Sources:
+    """Return the sources of a part's inputs; `gave` has the words and data of the parts before it, the last one first."""
+    earlier = [Gave(asked, data) for asked, data in gave if isinstance(data, dict)]
+    return Sources(given, stated, [Gave("", constraints), *earlier, Gave("", facts)])
+
+
+def question(offer: Offer, filled: Filled) -> Reply[Any]:
+    """Return the question for inputs that are not known, or that only an agent gave for a capability with effects."""
+    text = phrases.doubted(offer, filled.doubted) if filled.doubted else phrases.missing(offer, filled.lacking)
+    return Reply.needs_input(text, data=filled.asked_for)
+
+
+def answered(offer: Offer, filled: Filled, answer: Any) -> dict[str, Any]:
+    """Return the inputs that an answer gives: those offered, if it is yes; the only missing input; or several by name."""
+    lacking = filled.lacking
     if isinstance(answer, dict):
         return {name: answer[name] for name in lacking if name in answer}
-    if len(lacking) != 1:
+    if filled.offered and (answer is True or (isinstance(answer, str) and phrases.is_yes(answer))):
+        return filled.offered
+    if len(lacking) != 1 or (filled.offered and isinstance(answer, str) and phrases.begins_as_answer(answer)):
         return {}
     schema = offer.inputs.get("properties", {}).get(lacking[0], {})
     value = value_of(answer, schema) if isinstance(answer, str) else answer
@@ -197,9 +224,11 @@ def view_reply(view: dict[str, Any], source: str) -> Reply[Any]:
     return replace(made, source=source)
 
 
-def known_of(given: dict[str, Any], facts: Any, constraints: Any, context: Background) -> dict[str, Any]:
+def known_of(
+    given: dict[str, Any], stated: dict[str, Any], facts: Any, constraints: Any, context: Background
+) -> dict[str, Any]:
     """Return what every part may draw its inputs and its context from, as the input of a run has it."""
     found: dict[str, Any] = to_builtins(
-        {"given": given, "facts": dict(facts), "constraints": dict(constraints), "context": context}
+        {"given": given, "stated": stated, "facts": dict(facts), "constraints": dict(constraints), "context": context}
     )
     return found

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from comity.agents.orchestrator.catalogue import Offer
 from comity.core.orchestration.intent import Intent
 from comity.core.orchestration.split import Plan
+from comity.core.session.conversation import plain_text
 
 HELP: Final = Intent(
     "(help)",
@@ -29,6 +30,31 @@ _AGAIN: Final = re.compile(
 _CHOICE: Final = re.compile(r"^\W*(?:option\s*|number\s*|no\.?\s*)?([1-3])\W*$", re.IGNORECASE)
 _ORDINALS: Final = {"first": 0, "second": 1, "third": 2, "last": -1}
 QUOTED_CHARS_MAX: Final = 80
+_YES: Final = re.compile(
+    r"\W*(?:yes|yeah|yep|sure|ok|okay|correct|right|go ahead|please do|do (?:it|so)|use (?:it|them|that|those))"
+    r"(?:\W+(?:please|thanks|do|so|use|it|them|that|those|this|go|ahead))*\W*",
+    re.IGNORECASE,
+)
+_NO: Final = re.compile(
+    r"\W*(?:no|nope|stop|cancel|don['’]?t|do not|never)(?:\W+(?:please|thanks|thank|you|do|use|it|them|that|those|this))*\W*",
+    re.IGNORECASE,
+)
+_BEGINS: Final = re.compile(r"\W*(?:yes|yeah|yep|sure|ok|okay|no|nope|stop|cancel|don['’]?t|do not|never)\b", re.IGNORECASE)
+
+
+def is_yes(text: str) -> bool:
+    """Return whether an answer is yes and nothing more."""
+    return bool(_YES.fullmatch(text))
+
+
+def is_no(text: str) -> bool:
+    """Return whether an answer is no and nothing more."""
+    return bool(_NO.fullmatch(text))
+
+
+def begins_as_answer(text: str) -> bool:
+    """Return whether a text begins as yes or no does, and so is no value."""
+    return bool(_BEGINS.match(text))
 
 
 def wants_again(text: str) -> bool:
@@ -63,6 +89,17 @@ def missing(offer: Offer, names: Sequence[str]) -> str:
     """Return the question for inputs that are needed and not known."""
     wanted = ", ".join(name.replace("_", " ") for name in names)
     return f"To {_verb(offer.label)} I need: {wanted}."
+
+
+def doubted(offer: Offer, found: Mapping[str, tuple[Any, str]]) -> str:
+    """Return the question whether to use values that only an agent gave, each with the words that asked for it."""
+    told = "; ".join(
+        f"{name.replace('_', ' ')} {quoted(plain_text(value))} ({f'from “{quoted(asked)}”' if asked else 'noted earlier'})"
+        for name, (value, asked) in found.items()
+    )
+    return (
+        f"To {_verb(offer.label)} I have this, which you did not say: {told}. Shall I use it? Say yes, or what to use instead."
+    )
 
 
 def abilities(offers: Sequence[Offer]) -> str:

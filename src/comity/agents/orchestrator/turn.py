@@ -6,6 +6,7 @@ import dataclasses
 import re
 from contextlib import aclosing
 from functools import partial
+from itertools import islice
 from typing import Any, Final
 
 from msgspec import convert, to_builtins
@@ -13,7 +14,7 @@ from msgspec.structs import replace
 
 from comity.agents.orchestrator import parts, phrases, presented
 from comity.agents.orchestrator.catalogue import MESSAGE, Offer, intents, offers
-from comity.agents.orchestrator.inputs import fill, value_of
+from comity.agents.orchestrator.inputs import Filled, fill
 from comity.agents.orchestrator.parts import PartsRun
 from comity.agents.orchestrator.settings import Settings
 from comity.agents.orchestrator.templates import triggered
@@ -25,6 +26,7 @@ from comity.core.orchestration.intent import Classification, Lesson, Ranking, Ro
 from comity.core.orchestration.intent.lessons import add
 from comity.core.orchestration.monitor import Outcome
 from comity.core.orchestration.split import Part, Plan, split, things
+from comity.core.session.session import is_first
 from comity.core.workflow.response import response_of
 from comity.dialects.kdap_routing import TAKE_CONTEXT
 from comity.errors import CallerError
@@ -39,6 +41,7 @@ _CORRECTION: Final = re.compile(
 )
 LOCAL_CONFIDENCE_MIN: Final = 0.85  # HIGH; what an orchestrator answers itself is never worth a question
 NODE: Final = "part_"  # before the number of a part: the name of its node
+STATED_MAX: Final = 200  # values that the user gave by name in one session; the oldest go
 LABEL_NEAR: Final = 2  # capabilities that a refusal names
 
 
@@ -131,9 +134,7 @@ class Turn:
 
     async def serve(self, text: str) -> Reply[Any]:
         """Return the reply to a request: an answer to a question that is open, a correction, or a request of its own."""
-        for name, value in self._given.items():
-            if not isinstance(value, dict):
-                self._ctx.session.learn(name, value)
+        self._state({name: value for name, value in self._given.items() if not isinstance(value, dict)})
         pending = self._private.pop("pending", None)
         if pending is not None:
             if reply := await self._answered(text, pending):
@@ -246,14 +247,17 @@ class Turn:
         offer = self.offers.get(pending["key"])
         if offer is None:
             return None
-        wanted = pending["missing"]
-        if len(wanted) == 1 and wanted[0] not in self._given:
-            value = value_of(text, offer.inputs.get("properties", {}).get(wanted[0], {}))
-            if value is None:
-                return None
-            self._given = {**self._given, wanted[0]: value}
-            self._ctx.session.learn(wanted[0], value)
-        if not set(wanted) & set(self._given):
+        offered = {name: (value, "") for name, value in pending.get("offered", {}).items()}
+        asked = Filled({}, pending["missing"], offered)
+        if offered and phrases.is_no(text):
+            self._private["pending"] = {name: value for name, value in pending.items() if name != "offered"}
+            self._keep()
+            return parts.question(offer, dataclasses.replace(asked, doubted={}))
+        if not set(asked.lacking) & set(self._given):
+            told = parts.answered(offer, asked, text)
+            self._given = {**self._given, **told}
+            self._state(told)
+        if not set(asked.lacking) & set(self._given):
             return None
         ranking = Ranking((offer.key,), 1.0, is_in_scope=True, scores=(1.0,))
         return await self._run(Plan((Part(pending["text"]),)), [offer.key], [ranking], pending["text"])
@@ -340,6 +344,7 @@ class Turn:
                 "text": plan.parts[at].text,
                 "position": f"Step {number} of {len(plan.stages)} ({plan.parts[at].text[:80]})",
                 "agents": agents,
+                "asked": {_node(one): plan.parts[one].text for one in before},
                 "results": {_node(one): done[one].data for one in before if one in done and done[one].ok},
             }
         session, base = self._ctx.session, self.background()
@@ -348,7 +353,7 @@ class Turn:
         )
         self._keep()
         run = PartsRun(self._settings, self._ctx)
-        known = parts.known_of(self._given, session.facts, session.constraints, context)
+        known = parts.known_of(self._given, self._stated, session.facts, session.constraints, context)
         await run.start(tuple(nodes), given, known, partial(self._heard, plan, keys))
         self._take_in(run, plan, work, keys, rankings, text, done)
 
@@ -384,7 +389,7 @@ class Turn:
             else:
                 done[at] = parts.view_reply(view, self.offers[key].route.target)
                 self._count(key, done[at])
-                inputs, _ = self._inputs(plan, at, key, done)
+                inputs = self._inputs(plan, at, key, done).inputs
                 shown = self._private.setdefault("presented", {})
                 presented.note(
                     shown,
@@ -399,6 +404,7 @@ class Turn:
                 "run_id": run.run_id,
                 "question_id": run.questions[0].question_id,
                 "node": run.questions[0].node,
+                "asked": (run.views.get(run.questions[0].node) or {}).get("data"),
                 "text": text,
                 "parts": [[part.text, list(part.after)] for part in plan.parts],
                 "keys": keys,
@@ -418,10 +424,14 @@ class Turn:
             Ranking((key,), sure, is_in_scope=True, scores=(sure,))
             for key, sure in zip(keys, pending["confidences"], strict=True)
         ]
-        _, lacking = self._inputs(plan, at, keys[at], done)
-        given = {name: value for name, value in self._given.items() if name in lacking}
+        filled = self._inputs(plan, at, keys[at], done)
+        asked = pending.get("asked")
+        if isinstance(asked, dict) and asked.get("offered"):
+            filled = Filled({}, asked["missing"], {name: (value, "") for name, value in asked["offered"].items()})
+        given = {name: value for name, value in self._given.items() if name in filled.lacking}
         answer: Any = given or text
-        if lacking and not given and not parts.answered(self.offers[keys[at]], lacking, text):
+        is_refused = bool(filled.doubted) and phrases.is_no(text)
+        if filled.lacking and not given and not is_refused and not parts.answered(self.offers[keys[at]], filled, text):
             return None  # no value for what is missing: a request of its own
         run = PartsRun(self._settings, self._ctx)
         try:
@@ -433,23 +443,42 @@ class Turn:
         self._keep()
         return await self._combined(plan, keys, rankings, done)
 
-    def _inputs(self, plan: Plan, at: int, key: str, done: dict[int, Reply[Any]]) -> tuple[dict[str, Any], list[str]]:
+    @property
+    def _stated(self) -> dict[str, Any]:
+        """What the user said by name in this session; kept where no other agent can write."""
+        found: dict[str, Any] = self._private.get("stated", {})
+        return found
+
+    def _state(self, told: dict[str, Any]) -> None:
+        """Note values in the session; as the user's own only if this request is the user's and no agent's."""
+        if not told:
+            return
+        for name, value in told.items():
+            self._ctx.session.learn(name, value)
+        if is_first(self._ctx.request):
+            kept = {name: value for name, value in self._stated.items() if name not in told} | told
+            self._private["stated"] = dict(islice(kept.items(), max(len(kept) - STATED_MAX, 0), None))
+            self._keep()
+
+    def _inputs(self, plan: Plan, at: int, key: str, done: dict[int, Reply[Any]]) -> Filled:
         """Return the inputs of a part, and the required ones that are not known."""
         session = self._ctx.session
         before = [one for one in parts.ancestors(plan, at) if one in done]
-        earlier = [done[one].data for one in reversed(before) if isinstance(done[one].data, dict)]
-        return fill(self.offers[key], plan.parts[at].text, self._given, *earlier, session.facts, session.constraints)
+        gave = [(plan.parts[one].text, done[one].data) for one in reversed(before)]
+        sources = parts.sources_of(self._given, self._stated, session.constraints, gave, session.facts)
+        return fill(self.offers[key], plan.parts[at].text, sources)
 
     def _known(self, plan: Plan, at: int, key: str, text: str, done: dict[int, Reply[Any]]) -> Reply[Any] | None:
         """Return the answer to a part that needs no call: the question for what is missing, or what was presented before."""
         offer, part = self.offers[key], plan.parts[at]
-        inputs, lacking = self._inputs(plan, at, key, done)
-        if lacking:
-            self._private.setdefault("pending", {"kind": "inputs", "key": key, "text": part.text, "missing": lacking})
-            return Reply.needs_input(phrases.missing(offer, lacking), data={"missing": lacking})
+        filled = self._inputs(plan, at, key, done)
+        if filled.lacking:
+            pending = {"kind": "inputs", "key": key, "text": part.text, **filled.asked_for}
+            self._private.setdefault("pending", pending)
+            return parts.question(offer, filled)
         shown: dict[str, Any] = self._private.setdefault("presented", {})
         now_ms = self._now_ms()
-        entry = presented.remembered(shown, presented.key_of(offer, inputs, part.text), now_ms, self._settings.fresh_ms)
+        entry = presented.remembered(shown, presented.key_of(offer, filled.inputs, part.text), now_ms, self._settings.fresh_ms)
         if entry is None or self._is_again or phrases.wants_again(text):
             return None
         monitor.count(self._counts, key, Outcome.REPEATED)
@@ -463,7 +492,7 @@ class Turn:
         number, steps = _stage(plan, at), len(plan.stages)
         self._ctx.session.place(f"Step {number} of {steps}", step=number, steps=steps)
         self._ctx.progress({"step": number, "of": steps, "doing": offer.doing or f"Now: {offer.label}"})
-        inputs, _ = self._inputs(plan, at, key, done)
+        inputs = self._inputs(plan, at, key, done).inputs
         now_ms = self._now_ms()
         reply = await self._ctx.call(
             offer.route.target,
