@@ -52,6 +52,13 @@ def test_lists_with_an_item_twice_agree_in_either_order() -> None:
     assert compare([1, 1], [1, 2]).relation is compare([1, 2], [1, 1]).relation is Relation.AGREE
 
 
+def test_long_lists_are_compared_as_they_are_written() -> None:
+    items = [f"Item {number}" for number in range(600)]
+    assert compare(items, [one.upper() for one in reversed(items)]).relation is Relation.AGREE
+    assert compare(items, [f"Part {number}" for number in range(600)]).relation is Relation.CONFLICT  # each with each: minutes
+    assert compare([*map(float, range(60)), "x"], [*range(60), "X"]).relation is Relation.AGREE
+
+
 @given(_JSON)
 def test_a_value_agrees_with_itself_or_says_nothing(value: Any) -> None:
     assert compare(value, value).relation in {Relation.AGREE, Relation.GAP, Relation.UNKNOWN}

@@ -28,6 +28,8 @@ SHARED_LISTS: Final = 0.5  # of all their items two lists share if they agree
 ALMOST_ALL: Final = 0.95  # two shares from 95 % on are compared by what each lacks: 99.9 % and 99 % are far apart
 SHORT_LIST: Final = 3  # items; in longer lists one may differ
 DEPTH_MAX: Final = 32
+PAIRS_MAX: Final = 2_500  # of items of two lists that are compared each with each
+PAIRS_INSIDE_MAX: Final = 100  # of items of lists inside lists
 ITEMS_MAX: Final = 1_000  # of a list that are compared
 
 
@@ -403,8 +405,13 @@ def _lists(left: Any, right: Any, path: str, rules: Rules, depth: int) -> Findin
         return Finding(_verdict(is_same and (len(one) == len(other) or not is_series)), "order")
     if objects := _records(one, other, path, rules, depth):
         return objects
-    in_other = sum(any(agree(first, second) for second in other) for first in one)
-    in_one = sum(any(agree(second, first) for first in one) for second in other)  # not always as many: `[1, 1]` beside `[1, 2]`
+    if len(one) * len(other) > (PAIRS_MAX if depth == 0 else PAIRS_INSIDE_MAX):
+        written, told = ({_written(value) for value in values} for values in (one, other))
+        in_other = in_one = len(written & told)
+        one, other = list(written), list(told)
+    else:
+        in_other = sum(any(agree(first, second) for second in other) for first in one)
+        in_one = sum(any(agree(second, first) for first in one) for second in other)  # `[1, 1]` beside `[1, 2]` has fewer
     shared = min(in_other, in_one)
     is_either = in_other == len(one) or in_one == len(other)
     is_both = in_other == len(one) and in_one == len(other)
@@ -416,6 +423,13 @@ def _lists(left: Any, right: Any, path: str, rules: Rules, depth: int) -> Findin
     if len(one) == len(other) <= SHORT_LIST and not _OPEN_SET.search(name):
         return Finding(Relation.CONFLICT, "list")  # an item in the place of another
     return Finding(_verdict(likeness >= SHARED_LISTS), "list", "" if likeness < SHARED_LISTS else "the lists differ in part")
+
+
+def _written(value: Any) -> str:
+    """Return a value as it is compared in a long list, where each is not compared with each."""
+    if isinstance(value, str):
+        return texts.plain(value)
+    return repr(int(value) if isinstance(value, float) and value.is_integer() else value)
 
 
 def _item_of(left: Any, right: Any, path: str, rules: Rules, depth: int) -> Finding | None:

@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from comity.core.orchestration.conflict.synonyms import OPPOSITES, PASTS, are_exclusive, replaced, root
-from comity.core.orchestration.conflict.texts import FINITE, STOP, WORD, is_denied, plain
+from comity.core.orchestration.conflict.texts import FINITE, STOP, WORD, denied, plain
 
 _BEFORE_OBJECT: Final = frozenset({"to", "from", "by", "with", "in", "at", "of", "on", "the", "a", "an", "for"})
 _JOINING: Final = frozenset({"and", "or", "the", "a", "an", "with"})
@@ -38,8 +38,7 @@ def turned_round(left: str, right: str) -> str:
     """Return why two sentences contradict each other: a negation or an opposite; empty if they do not."""
     one, other = _content(left), _content(right)
     shared, every = _kept(left) & _kept(right), one | other
-    opposed = {(word, against) for word in one - other for against in OPPOSITES.get(word, ()) if against in other - one}
-    opposed |= {(word, against) for word in one - other for against in other - one if is_denied(word, against)}
+    opposed = _opposed(one - other, other - one)
     told = {word for pair in opposed for word in pair}
     negations = abs(_negations(left) - _negations(right)) % 2
     base = (
@@ -72,7 +71,7 @@ def are_alike(left: str, right: str) -> bool:
     shared, every = len(one & other), len(one | other)
     if abs(_negations(left) - _negations(right)) % 2:  # "unsafe" is "not safe"
         said, told = _content(left), _content(right)
-        turned = sum(_is_turned(word, against) for word in said - told for against in told - said)
+        turned = len(_opposed(said - told, told - said))
         shared, every = shared + turned, every - turned
     if shared >= SAME_SENTENCE * every:
         return True
@@ -98,8 +97,9 @@ def _kept(text: str) -> set[str]:
     return {word[:BEGINNING] for word in _content(text)} | set(re.findall(r"\d+(?:[.,]\d+)*", text))
 
 
-def _is_turned(word: str, against: str) -> bool:
-    return against in OPPOSITES.get(word, ()) or is_denied(word, against)
+def _opposed(said: set[str], told: set[str]) -> set[tuple[str, str]]:
+    """Return the pairs of words of two sentences that mean the opposite of each other."""
+    return {(word, against) for word in said for against in OPPOSITES.get(word, ()) if against in told} | denied(said, told)
 
 
 def swapped(left: str, right: str) -> str:

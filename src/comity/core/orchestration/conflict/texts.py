@@ -61,6 +61,7 @@ _DIGITS: Final = {
 _JOINED: Final = re.compile(r"\s*[,;](?!\d)\s*(?:and\s+|&\s*)?|\s+(?:and|&)\s+", re.IGNORECASE)
 _ROOT_MIN: Final = 4  # letters that two forms of a word share
 NAME_WORDS: Final = 4
+LIST_CHARS_MAX: Final = 300
 ITEM_WORDS: Final = 3
 _NONE: Final = re.compile(
     r"^(?:(?:none|nil|nothing)(?: (?:known|reported|recorded|found|identified|so far|at present|yet))?"
@@ -109,7 +110,7 @@ def same_or_opposite(one: str, other: str) -> bool | None:
         return None
     if first == second:
         return not is_negated
-    is_opposite = second[0] in OPPOSITES.get(first[0], ()) or is_denied(first[0], second[0])
+    is_opposite = second[0] in OPPOSITES.get(first[0], ()) or bool(denied({first[0]}, {second[0]}))
     return is_negated if is_opposite else None
 
 
@@ -128,6 +129,8 @@ def polarity(text: str, name: str) -> bool | None:
 
 def items(text: str) -> list[str]:
     """Return the items of a list in words, "red, blue and green"; none for any other text."""
+    if len(text) > LIST_CHARS_MAX:
+        return []
     found = [one.strip() for one in _JOINED.split(text.strip(" .")) if one.strip()]
     is_list = len(found) > 1 and all(len(one.split()) <= ITEM_WORDS for one in found)
     return found if is_list and not any(word in FINITE or word in PASTS for word in WORD.findall(plain(text))) else []
@@ -245,8 +248,10 @@ def is_sentence(text: str) -> bool:
     )
 
 
-def is_denied(word: str, other: str) -> bool:
-    return any(
-        other == f"{prefix}{word}" or word == f"{prefix}{other}"
-        for prefix in ("un", "in", "im", "il", "ir", "non", "dis", "mis")
-    )
+def denied(said: set[str], told: set[str]) -> set[tuple[str, str]]:
+    """Return the words of two sets of which one denies the other: "safe" and "unsafe"."""
+    found = {(word, f"{prefix}{word}") for word in said for prefix in _DENYING if f"{prefix}{word}" in told}
+    return found | {(f"{prefix}{word}", word) for word in told for prefix in _DENYING if f"{prefix}{word}" in said}
+
+
+_DENYING: Final = ("un", "in", "im", "il", "ir", "non", "dis", "mis")
