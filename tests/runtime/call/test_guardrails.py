@@ -11,7 +11,7 @@ from comity import Agent, Context, Error, Node, Reply, Status
 from comity.core.agent.agent import DeclarationError
 from comity.core.call.guardrail import FATE, REPLACED, Allow, Fail, Guardrail, Redact, Rewrite, Stop, redact_failures, release
 from comity.core.document.payload import Problem
-from comity.core.envelope.envelope import Artifact, Background, Reference
+from comity.core.envelope.envelope import Artifact, Background, Reference, encode
 from comity.core.tracing.telemetry import Settings
 from comity.testing import Answer, ScriptedModel
 
@@ -139,8 +139,8 @@ async def test_a_guardrail_that_returns_no_verdict_lets_nothing_pass_and_is_name
     assert (reply.error.code, reply.data, ran) == ("GUARDRAIL_STOPPED", None, ["ran"] * (side == "outbound"))
     assert reply.error.message.startswith("careless: ")
     assert told in reply.error.message
-    assert "secret" not in repr(reply)
-    assert "my words" not in repr(reply)
+    assert "secret" not in encode(reply).decode()
+    assert "my words" not in encode(reply).decode()
 
 
 async def test_thoughts_reach_neither_peer_nor_user_and_stay_in_the_record(make_node):
@@ -245,7 +245,7 @@ async def _look_for_a_withheld_failure(tmp_path, rail, stored):
         seen = [event async for event in handle.events()]
         reply = await handle.reply()
         await node.flush_spans()
-        left = [seen, reply, node.audit.rows(), node._journal.call(handle.request_id), node.spans.find("{ }")]
+        left = [seen, encode(reply), node.audit.rows(), node._journal.call(handle.request_id), node.spans.find("{ }")]
     assert reply.status is Status.ERROR
     assert "ninety-one-37" not in repr(left)
 
@@ -268,7 +268,7 @@ async def _look_for_withheld_words(tmp_path, protocol):
         seen = [event async for event in handle.events()]
         await node.flush_spans()
         kinds = [row.target for row in node.audit.rows()]
-        left = [seen, await handle.reply(), node.spans.find("{ }")]
+        left = [seen, encode(await handle.reply()), node.spans.find("{ }")]
     assert kinds == ["A", "model:scripted", "model:scripted", "A", "A"]  # asked, its model asked, its words withheld, ended
     assert "ninety-one-37" not in repr(left)
 

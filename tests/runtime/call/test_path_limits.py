@@ -6,7 +6,9 @@ import asyncio
 
 import pytest
 
-from comity import Agent, Context, Limits, Status
+from comity import Agent, Context, Limits, Reply, Status
+from comity.core.envelope.usage import Usage
+from comity.runtime.call.insider import Insider
 
 
 def chain_of(length: int, ran: list[str]) -> list[Agent]:
@@ -424,3 +426,20 @@ async def test_what_a_callee_narrows_holds_below_it_and_not_for_the_call_to_it(m
 
     async with make_node([boss, worker]) as node:
         assert (await node.call("BOSS", "ASK", user_id="u")).data == 0
+
+
+@pytest.mark.parametrize(("used", "cost"), [(0, 0), (3, 3), (None, 50)])
+async def test_what_was_lent_to_another_node_and_not_used_comes_back(make_node, used, cost):
+    agent = Agent("A")
+
+    @agent.capability("GO")
+    async def go(ctx: Context) -> list[int]:
+        inner, left = Insider.of(ctx), [ctx.limits.calls_max]
+        loan = inner.lend()
+        left.append(ctx.limits.calls_max)
+        inner.repay(loan, None if used is None else Reply(status=Status.SUCCESS, confidence=1.0, usage=Usage(calls=used)))
+        return [*left, ctx.limits.calls_max]
+
+    async with make_node([agent], limits=Limits(calls_max=101)) as node:
+        before, meanwhile, after = (await node.call("A", "GO", user_id="u")).data
+    assert (before - meanwhile, before - after) == (50, cost)

@@ -6,6 +6,7 @@ import pytest
 from handoff_pair import FOUND, REPORT, code_of, declared, kinds, pair
 
 from comity.contextcore.handoffs.receiver import AsyncHandoffReceiver
+from comity.core.call.guardrail import Allow, Guardrail, Stop
 from comity.errors import CallerError
 
 
@@ -61,6 +62,26 @@ async def test_a_result_that_its_capability_does_not_declare_is_refused_and_the_
         made = await manager.create_handoff("o11y", "investigate", inputs={"app": "a"})
         await receiver.accept(made)
         assert await code_of(receiver.complete(made, "no object")) == "OUTPUT_VALIDATION_FAILED"
+        assert (await receiver.complete(made, {"cause": "disk"})).result == {"cause": "disk"}
+
+
+async def test_the_words_of_a_result_are_hidden_in_the_store_and_shown_to_its_user(make_node):
+    async with make_node() as node:
+        manager, receiver = pair(node)
+        made = await manager.create_handoff("o11y", "investigate")
+        await receiver.accept(made)
+        await receiver.complete(made, {"cause": "disk"}, message="mail ann@example.com")
+        assert node.handoffs.get(made).reply.message.startswith("mail [[EMAIL_1_")
+        assert (await manager.await_result(made)).reply.message == "mail ann@example.com"
+
+
+async def test_a_result_that_a_guardrail_stops_is_no_result(make_node):
+    stop = Guardrail(name="g", outbound=lambda _, reply: Stop("no") if reply.data == {"cause": "secret"} else Allow())
+    async with make_node(guardrails=[stop]) as node:
+        manager, receiver = pair(node)
+        made = await manager.create_handoff("o11y", "investigate")
+        await receiver.accept(made)
+        assert await code_of(receiver.complete(made, {"cause": "secret"})) == "GUARDRAIL_STOPPED"
         assert (await receiver.complete(made, {"cause": "disk"})).result == {"cause": "disk"}
 
 
