@@ -25,7 +25,8 @@ def served():
 
 
 def agent(served, name="orchestrator", scope="call:*/* handoff:write insight:write records:read"):
-    return bearer(agent_token(served, name, user_id="u1", scope=scope))
+    left = {"deadline": served.state.now_ms() + 600_000}
+    return bearer(agent_token(served, name, user_id="u1", scope=scope, left=left))
 
 
 def test_a_handoff_is_created_waited_for_and_its_result_found(served):

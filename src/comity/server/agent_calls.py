@@ -14,11 +14,12 @@ from starlette.routing import BaseRoute, Route
 
 from comity.core.access import Principal
 from comity.core.call.limits import TIMEOUT_MS_CEILING
-from comity.core.call.outside import outside_of
+from comity.core.call.outside import Outside
 from comity.core.envelope.envelope import Background, Priority
 from comity.errors import CallerError, UnavailableError
 from comity.runtime.call.draft import Draft, Identity
 from comity.server.problem import unknown
+from comity.server.starting import checked_start
 from comity.server.state import State
 from comity.server.status import status_of_reply
 from comity.server.stream import frame
@@ -117,10 +118,9 @@ class _Calls:
         asked: AgentCall = await self._reader.read_long(raw)
         if state.is_draining:
             raise UnavailableError("the server is about to stop", code="NODE_CLOSED")
-        principal.check_call(asked.target, asked.capability)
-        state.auth.signed.bind(principal, asked.request_id, now_ms=state.now_ms())
+        start = checked_start(state, principal, asked.target, asked.capability, asked.request_id)
         handle = state.node.start_outside(
-            self._draft(principal, asked),
+            _draft(asked, start.outside),
             Identity(principal.user_id, principal.tenant_id, principal.session_id or None),
             asked.request_id,
             **trace_of(heads),
@@ -136,16 +136,13 @@ class _Calls:
 
         await state.streams.serve(scope, send, handle.log, 0, lambda event: frame(event.kind, event, event.seq), end)
 
-    def _draft(self, principal: Principal, asked: AgentCall) -> Draft:
-        state = self._state
-        if principal.claims is None:
-            raise CallerError("the token names no agent", code="IDENTITY_INVALID")
-        timeout_ms = None if asked.timeout_ms is None else min(max(asked.timeout_ms, 0), TIMEOUT_MS_CEILING)
-        outside = outside_of(principal.claims, state.auth.signed.node_name, now_ms=state.now_ms())
-        return Draft(
-            asked.target, asked.capability, asked.inputs, asked.objective, asked.message, timeout_ms, asked.priority,
-            asked.context, None, "none", correlation_id=asked.correlation_id, outside=outside,
-        )  # fmt: skip
+
+def _draft(asked: AgentCall, outside: Outside | None) -> Draft:
+    timeout_ms = None if asked.timeout_ms is None else min(max(asked.timeout_ms, 0), TIMEOUT_MS_CEILING)
+    return Draft(
+        asked.target, asked.capability, asked.inputs, asked.objective, asked.message, timeout_ms, asked.priority,
+        asked.context, None, "none", correlation_id=asked.correlation_id, outside=outside,
+    )  # fmt: skip
 
 
 class _Cancel:

@@ -49,6 +49,13 @@ def tenant_of(principal: Principal, named: str | None) -> str:
     return principal.tenant_id
 
 
+def session_of(principal: Principal, named: str | None) -> str | None:
+    """Return the session a request is made in. Raises `RefusedError` if it names another than the token's own."""
+    if principal.session_id and named not in {None, principal.session_id}:
+        raise RefusedError("the request names another session than its token", code="IDENTITY_MISMATCH")
+    return principal.session_id or named
+
+
 def seen_tenant(principal: Principal) -> str | None:
     """Return the tenant whose records a principal sees; None for all."""
     return None if type(principal) is Operator else principal.tenant_id

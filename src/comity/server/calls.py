@@ -196,8 +196,7 @@ async def rehearse(ask: Ask) -> DryRun:
     """Ask the admission rules about a call that is not made."""
     body: CallBody = ask.body
     ask.principal.check_user()
-    if ask.principal.scope.words:
-        ask.principal.check_call(body.target, body.capability)
+    ask.principal.check_call(body.target, body.capability)
     options = options_of(ask.principal, body, ask.heads)
     for name in ("request_id", "traceparent", "tracestate"):
         options.pop(name, None)

@@ -23,6 +23,7 @@ from comity.errors import CallerError, UnavailableError
 from comity.server.agent_calls import trace_of
 from comity.server.auth import tenant_of, user_of
 from comity.server.sight import handoff_for
+from comity.server.starting import checked_start
 from comity.server.state import State
 from comity.server.web import JSON_TYPE, Reader, Receive, Scope, Send, check_json_type, encode, read_body, respond
 
@@ -93,12 +94,11 @@ class _Handoffs:
         _check_method(scope, "POST")
         principal = _checked(scope, Right.HANDOFFS_WRITE)
         asked: NewHandoff = await _body(self._state, scope, receive, self._reader)
-        if principal.is_agent:
-            principal.check_call(asked.to_agent or "*", asked.capability_id)
+        start = checked_start(self._state, principal, asked.to_agent or "*", asked.capability_id, asked.id)
         manager = _manager(self._state, principal, asked.project_id)
         handoff_id = await manager.create_handoff(
             asked.to_agent, asked.capability_id, asked.task, asked.inputs, asked.expected_output, asked.priority,
-            asked.timeout_ms, handoff_id=asked.id, **trace_of(scope["comity.heads"]),
+            asked.timeout_ms, handoff_id=start.request_id, outside=start.outside, **trace_of(scope["comity.heads"]),
         )  # fmt: skip
         handoff = await manager.get_handoff_status(handoff_id)
         await respond(send, 201, encode(_shown(self._state, principal, handoff)), JSON_TYPE)

@@ -23,6 +23,7 @@ from comity.runtime.call.draft import Identity
 from comity.server.agent_calls import trace_of
 from comity.server.auth import tenant_of, user_of
 from comity.server.problem import unknown
+from comity.server.starting import checked_start
 from comity.server.state import State
 from comity.server.status import status_of_reply
 from comity.server.web import JSON_TYPE, Heads, Receive, Scope, Send, encode, read_body, respond
@@ -88,20 +89,18 @@ class _Dialect:
         return {"result_trace_id": found[0].trace_id} if found else {}
 
     def _standing(self, principal: Principal, headers: Mapping[bytes, str]) -> dict[str, Any]:
-        """Return what is known of an agent that sends a document, beside the document; nothing for a user."""
-        claims = principal.claims
-        if not principal.is_agent or claims is None:
-            return {}
-        state = self._state
+        """Return what is known of the sender of a document, beside the document."""
+        state, claims = self._state, principal.claims
 
         def check(claimed: Request) -> Refused | None:
             try:
-                principal.check_call(claimed.target, claimed.capability)
-                state.auth.signed.bind(principal, claimed.request_id, now_ms=state.now_ms())
+                checked_start(state, principal, claimed.target, claimed.capability, claimed.request_id)
             except RefusedError as error:
                 return Refused(error.code, error.message)
-            return _disagreement(claimed, principal, headers)
+            return _disagreement(claimed, principal, headers) if principal.is_agent else None
 
+        if not principal.is_agent or claims is None:
+            return {"check": check}
         outside = outside_of(claims, state.auth.signed.node_name, now_ms=state.now_ms())
         # A document without an id of its own is known by its token: sent again, it is a retry.
         return {"outside": outside, "check": check, "request_id": f"token-{claims.jti}"}

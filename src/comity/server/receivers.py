@@ -17,12 +17,13 @@ from comity.core.envelope.envelope import ExpectedOutput, Priority
 from comity.core.handoff.machine import ENDED, Handoff, State
 from comity.errors import ComityError, RefusedError
 from comity.server.agent_calls import trace_of
-from comity.server.auth import tenant_of, user_of
+from comity.server.auth import session_of, tenant_of, user_of
 from comity.server.calls import after_of
 from comity.server.handoffs import HandoffView, found, handoff_of, manager_of, view
 from comity.server.leases import LEASE_MS, Held
 from comity.server.routes import Ask
 from comity.server.sight import handoff_for, sees_clear
+from comity.server.starting import checked_start
 from comity.server.stream import frame
 
 Milliseconds = Annotated[int, Meta(ge=1_000, le=600_000)]
@@ -152,12 +153,13 @@ async def create(ask: Ask) -> HandoffView:
     """Hand work off."""
     body: CreateBody = ask.body
     principal: Principal = ask.principal
+    start = checked_start(ask.state, principal, body.to_agent or "*", body.capability, body.handoff_id)
     manager = AsyncHandoffManager(
         agent_id=principal.name if principal.is_agent else None,
         node=ask.state.node,
         user_id=user_of(principal, body.user_id),
         tenant_id=tenant_of(principal, body.tenant_id),
-        session_id=body.session_id,
+        session_id=session_of(principal, body.session_id),
     )
     handoff_id = await manager.create_handoff(
         body.to_agent,
@@ -167,8 +169,9 @@ async def create(ask: Ask) -> HandoffView:
         body.expected_output,
         body.priority,
         body.timeout_ms,
-        handoff_id=body.handoff_id,
+        handoff_id=start.request_id,
         objective=body.objective,
+        outside=start.outside,
         **trace_of(ask.heads),
     )
     return view(handoff_for(ask.state, principal, found(ask, handoff_id)), is_whole=True)

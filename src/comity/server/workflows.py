@@ -13,9 +13,10 @@ from comity.runtime.workflow.store import RunRecord
 from comity.runtime.workflow.watching import RunEvent, shown
 from comity.runtime.workflow.workflows import unknown_run
 from comity.server.agent_calls import trace_of
-from comity.server.auth import seen_tenant, tenant_of, user_of
+from comity.server.auth import seen_tenant, session_of, tenant_of, user_of
 from comity.server.problem import unknown
 from comity.server.routes import Ask
+from comity.server.starting import check_run
 
 EVENTS_MAX: Final = 20_000
 
@@ -154,7 +155,9 @@ async def started(ask: Ask, body: StartBody) -> RunHandle:
     name, workflows = ask.params["name"], ask.state.node.workflows
     if name not in workflows.definitions:
         raise unknown("workflow", name)
-    options = {"session_id": body.session_id} if body.session_id else {}
+    check_run(ask.principal, workflows.definitions[name], workflows.definitions)
+    session_id = session_of(ask.principal, body.session_id)
+    options = {"session_id": session_id} if session_id else {}
     return await workflows.start(
         name,
         body.input,
@@ -205,6 +208,7 @@ async def cancel(ask: Ask) -> RunRecord:
 async def fork(ask: Ask) -> RunRecord:
     """Start a run that did the same as another until an event, and goes on from there."""
     record, body, workflows = run_of(ask), ask.body, ask.state.node.workflows
+    check_run(ask.principal, workflows.store.program(record.definition).graph.definition, workflows.definitions)
     changed = {} if body.input is UNSET else {"input": body.input}
     handle = await workflows.fork(record.run_id, at=body.at, replies=body.replies, **changed)
     return workflows.get(handle.run_id)

@@ -12,6 +12,7 @@ from typing import Any, Concatenate, Final, ParamSpec
 from comity.contextcore.handoffs.host import HandoffHost
 from comity.core.agent.agent import Agent
 from comity.core.call.limits import ID_CHARS_MAX, INPUTS_BYTES_MAX, TIMEOUT_MS_CEILING, Limits
+from comity.core.call.outside import Outside
 from comity.core.document.expected_output import read_expected
 from comity.core.document.payload import Problem, text_problem, unpack
 from comity.core.envelope.envelope import Background, ExpectedOutput, Priority
@@ -119,6 +120,7 @@ class AsyncHandoffManager(HandoffHost):
         limits: Limits | None = None,
         correlation_id: str = "",
         attempts_max: int = ATTEMPTS_MAX,
+        outside: Outside | None = None,
         traceparent: str | Sequence[str] | None = None,
         tracestate: str | Sequence[str] | None = None,
     ) -> str:
@@ -133,6 +135,7 @@ class AsyncHandoffManager(HandoffHost):
         timeout_ms: after which it has failed if it is not done; within `limits`.
         attempts_max: after this many receivers have died of it, it is a dead letter.
         correlation_id: that of the workflow it is part of.
+        outside: where the agent of another process stands that hands off: its chain, and what is left of its limits.
         traceparent, tracestate: the trace it belongs to, else that of the current span.
         """
         names = {"to_agent": to_agent, "capability_id": capability_id, "handoff_id": handoff_id}
@@ -143,7 +146,7 @@ class AsyncHandoffManager(HandoffHost):
             capability_id if to_agent is None else to_agent, capability_id, _plain(inputs), objective, task, timeout_ms,
             # What the origin's storage calls `normal`.
             "normal" if type(priority) is str and priority == "medium" else priority, context, limits, "none",
-            correlation_id=correlation_id,
+            correlation_id=correlation_id, outside=outside,
         )  # fmt: skip
         desk = self._desk
         if desk is None or desk.is_closed:

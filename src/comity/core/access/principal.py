@@ -56,7 +56,12 @@ class Principal(Struct, frozen=True):
             raise RefusedError("a user's token cannot act as an agent", code="IDENTITY_WRONG_KIND")
 
     def check_call(self, agent: str, capability: str) -> None:
-        """Raise `RefusedError` unless the scope of its token allows a call; `agent` may have a key."""
+        """Raise `RefusedError` unless the scope of its token allows a call; `agent` may have a key.
+
+        A user's token without a scope is narrowed by its roles alone.
+        """
+        if not (self.is_agent or self.scope.words):
+            return
         if not self.scope.allows_call(agent.partition("/")[0], capability):
             message = f"the token's scope does not allow {agent[:64]} {capability[:64]}"
             raise RefusedError(message, code="RIGHTS_SCOPE_EXCEEDED")

@@ -167,9 +167,10 @@ class Handoffs:
         arrival = self.reader.read(draft, identity, None, handoff_id, now_ms, trace_id)
         if remote is not None:
             arrival = placed(arrival, remote, self._ids)
-        more = {"metadata": kept} if (kept := (metadata or {}) | metadata_of(remote)) else {}
-        chain = () if source is None else (source,)
-        request = replace(arrival.request, source=source, chain=chain, expected_output=expected, **more)
+        more: dict[str, Any] = {"metadata": kept} if (kept := (metadata or {}) | metadata_of(remote)) else {}
+        if draft.outside is None:  # else the request has the chain that a token proved
+            more |= {"source": source, "chain": () if source is None else (source,)}
+        request = replace(arrival.request, expected_output=expected, **more)
         if problem:
             refusal = Refused("IDENTITY_INVALID", f"handoff_id {handoff_id} {problem}")
             return self._refused(self._path.refuse(request, refusal))
