@@ -356,6 +356,89 @@ async def _restarted(store: Any) -> None:
     assert missing.status is Status.ERROR
 
 
+LESSON = {"target": "DOC", "capability": "DOC_GENERATE"}
+
+
+async def _primary(node: Node, text: str, **who: str) -> str:
+    reply = await node.call("ORC", "ORC_CLASSIFY", {"text": text}, **who)
+    return str(reply.data["primary"])
+
+
+async def test_a_lesson_changes_routing_for_its_user_only() -> None:
+    text = "segment our customers"
+    async with Node(agents=Office().agents) as node:
+        taught = await node.call("ORC", "ORC_CORRECT", {**LESSON, "text": text}, user_id="ann", session_id="s1")
+        listed = [
+            (await node.call("ORC", "ORC_LESSONS", user_id=user, tenant_id=tenant)).data
+            for user, tenant in (("ann", "default"), ("bob", "default"), ("ann", "other"))
+        ]
+        routes = [await _primary(node, text, user_id=user) for user in ("ann", "bob")]
+        taken = await node.call("ORC", "ORC_UNDO", {"lesson_id": taught.data["lesson_id"]}, user_id="bob")
+    assert [[one["text"] for one in lessons] for lessons in listed] == [[text], [], []]
+    assert routes == ["generate", "segment_build"]
+    assert not taken.ok
+
+
+def test_lessons_are_erased_with_the_session_or_the_person_they_came_from(tmp_path: Any) -> None:
+    asyncio.run(_erased(tmp_path / "orc.db"))
+    assert not any(b"wintergreen" in path.read_bytes() for path in tmp_path.iterdir())
+
+
+async def _erased(store: Any) -> None:
+    async def texts(user: str) -> list[str]:
+        found = await node.call("ORC", "ORC_LESSONS", user_id=user, session_id=f"look-{user}")
+        return [one["text"] for one in found.data]
+
+    async with Node(agents=Office().agents, store=store) as node:
+        for user, session, text in (
+            ("ann", "s1", "one wintergreen"),
+            ("ann", "s2", "two wintergreen"),
+            ("bob", "b1", "three"),
+        ):
+            await node.call("ORC", "ORC_CORRECT", {**LESSON, "text": text}, user_id=user, session_id=session)
+        await node.erase_session("s1")
+        assert await texts("ann") == ["two wintergreen"]
+        await node.erase_person("ann")
+        assert await texts("ann") == []
+        assert await texts("bob") == ["three"]
+
+
+async def test_lessons_that_an_earlier_version_kept_for_a_tenant_are_dropped() -> None:
+    office, left = Office(), []
+
+    @office.orchestrator.capability("OLD_STATE")
+    async def old(ctx: Context) -> None:
+        left.append(ctx.state.get("lessons"))
+        ctx.state["lessons"] = [{"id": "1", "text": "segment our customers", "intent": "DOC/DOC_GENERATE"}]
+
+    async with Node(agents=office.agents) as node:
+        await node.call("ORC", "OLD_STATE", user_id="ann")
+        assert await _primary(node, "segment our customers", user_id="bob") == "segment_build"
+        await node.call("ORC", "OLD_STATE", user_id="ann")
+    assert left == [None, None]
+
+
+async def test_personal_data_in_a_lesson_is_a_token_to_agents_and_clear_to_its_user() -> None:
+    office, seen = Office(), []
+    text = "segment our customers for ann.smith@example.com"
+
+    @office.analyst.capability("ANL_LOOK", description="Look at what is remembered")
+    async def look(ctx: Context) -> Reply[Any]:
+        own = await ctx.call("ORC", "ORC_LESSONS")
+        seen.extend([own.data[0]["text"], ctx.memory.notes])
+        return Reply.success({})
+
+    async with Node(agents=office.agents) as node:
+        await node.call("ORC", "ORC_CORRECT", {**LESSON, "text": text}, user_id="ann", session_id="s1")
+        await node.call("ANL", "ANL_LOOK", user_id="ann", session_id="s2")
+        listed = await node.call("ORC", "ORC_LESSONS", user_id="ann", session_id="s3")
+        route = await _primary(node, text, user_id="ann", session_id="s4")
+    assert seen[0].startswith("segment our customers for [[EMAIL_1_")
+    assert seen[1] == ()  # of another agent
+    assert [one["text"] for one in listed.data] == [text]
+    assert route == "generate"
+
+
 # --- rankers and declaration ---
 
 

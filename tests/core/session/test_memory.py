@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from comity.core.model.tokens import estimate
 from comity.core.session import memory as core
-from comity.core.session.memory import CHARS_MAX, FACT_CHARS_MAX, FACTS_MAX, Fact, Memory
+from comity.core.session.memory import CHARS_MAX, FACT_CHARS_MAX, FACTS_MAX, Fact, Memory, Note
 
 
 def fact(text, confidence=0.8, at_ms=1, source="byte", **more):
@@ -107,3 +107,21 @@ def test_the_surest_facts_are_offered_under_a_token_budget_and_the_rest_is_count
     assert sum(map(estimate, lines)) <= 60
     assert (len(lines), left) == (4, 5)
     assert core.offered(Memory()) == ((), 0)
+
+
+def noted(text, note_id, agent="ORC"):
+    return Note(note_id, text, agent, 5, "s1", {"intent": "a"})
+
+
+def test_a_second_note_about_a_text_replaces_the_first_of_its_agent_only():
+    memory = core.note(core.note(core.note(Memory(), noted("Do it", "1")), noted("do it", "2", "OTHER")), noted("DO IT", "3"))
+    assert [(one.agent, one.id) for one in memory.notes] == [("OTHER", "2"), ("ORC", "3")]
+    assert core.drop_note(memory, "ORC", "2") == memory
+    assert [one.id for one in core.drop_note(memory, "ORC", "3").notes] == ["2"]
+
+
+def test_the_oldest_note_of_an_agent_goes_when_it_has_too_many():
+    memory = core.note(Memory(), noted("of another", "other", "OTHER"))
+    for at in range(core.NOTES_MAX + 1):
+        memory = core.note(memory, noted(f"text {at}", str(at)))
+    assert [memory.notes[0].id, memory.notes[1].id, len(memory.notes)] == ["other", "1", core.NOTES_MAX + 1]

@@ -18,7 +18,6 @@ from comity.core.envelope.envelope import Reply
 from comity.core.orchestration import monitor
 from comity.core.orchestration.aggregate import STRATEGIES, SYNTHESISE, Strategy
 from comity.core.orchestration.intent.classification import THRESHOLD
-from comity.core.orchestration.intent.lessons import undo
 from comity.dialects.kdap_routing import (
     DISPATCH,
     TAKE_CONTEXT,
@@ -181,16 +180,13 @@ class Orchestrator(Agent):
         return Reply.success({"lesson_id": lesson.id, "text": lesson.text, "intent": turn.offers[key].intent})
 
     async def _undo(self, ctx: Context, lesson_id: str) -> Reply[Any]:
-        """Forget a lesson, as if it had never been learnt."""
-        turn = Turn(self.settings, ctx, {}, is_again=False)
-        left = undo(turn.lessons, lesson_id)
-        if len(left) == len(turn.lessons):
+        """Forget a lesson of this user, as if it had never been learnt."""
+        if not ctx.memory.drop_note(lesson_id):
             return Reply.failure(f"there is no lesson {lesson_id[:64]!r}", code=UNKNOWN_LESSON)
-        ctx.state["lessons"] = to_builtins(left)
-        return Reply.success({"lesson_id": lesson_id, "lessons": len(left)})
+        return Reply.success({"lesson_id": lesson_id, "lessons": len(ctx.memory.notes)})
 
     async def _lessons(self, ctx: Context) -> list[dict[str, Any]]:
-        """List what was learnt from corrections and choices."""
+        """List what was learnt from this user's corrections and choices."""
         found: list[dict[str, Any]] = to_builtins(Turn(self.settings, ctx, {}, is_again=False).lessons)
         return found
 

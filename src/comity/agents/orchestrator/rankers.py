@@ -13,7 +13,7 @@ from comity.agents.orchestrator.catalogue import MESSAGE
 from comity.core.orchestration.intent import Classifier, Intent, Lesson, Ranking, taught
 from comity.runtime.call.context import Context
 
-KEPT: Final = 8  # classifiers in memory, of one orchestrator: tenants have lessons of their own
+KEPT: Final = 32  # classifiers in memory, of one orchestrator, those used last: users have lessons of their own
 EMBEDDING_SHARE: Final = 1.5  # of a cosine beside the lexical score
 EMBEDDED_MIN: Final = 0.35  # a text less like every example than this is out of scope
 MODEL_INTENTS_MAX: Final = 40
@@ -42,6 +42,8 @@ class OfflineRanker:
             while len(self._learnt) >= KEPT:
                 del self._learnt[next(iter(self._learnt))]
             self._learnt[key] = learnt
+        else:
+            self._learnt[key] = self._learnt.pop(key)
         return self._learnt[key]
 
     async def rank(self, ctx: Context, text: str, intents: Sequence[Intent], lessons: Sequence[Lesson]) -> Ranking:

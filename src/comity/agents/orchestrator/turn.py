@@ -9,7 +9,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, Final
 
-from msgspec import convert, to_builtins
+from msgspec import to_builtins
 from msgspec.structs import replace
 
 from comity.agents.orchestrator import parts, phrases, presented
@@ -23,7 +23,6 @@ from comity.core.envelope.envelope import Background, Error, Reply, Status
 from comity.core.orchestration import monitor
 from comity.core.orchestration.aggregate import SYNTHESISE, aggregate, facts, synthesis_request
 from comity.core.orchestration.intent import Classification, Lesson, Ranking, Route, Verdict, close, judge
-from comity.core.orchestration.intent.lessons import add
 from comity.core.orchestration.monitor import Outcome
 from comity.core.orchestration.split import Part, Plan, split, things
 from comity.core.session.session import is_first
@@ -57,22 +56,25 @@ class Turn:
         self._intents = [*intents(self.offers), *phrases.LOCAL]
         self._private: dict[str, Any] = ctx.session.private
         self._counts: monitor.Counts = ctx.state.setdefault("monitor", {})
+        ctx.state.pop("lessons", None)  # earlier versions kept those of all users of a tenant here, out of reach of erasure
         self._run_id = ""  # of the run that does the parts of the request, if it has several
 
     # --- lessons ---
 
     @property
     def lessons(self) -> tuple[Lesson, ...]:
-        """The corrections and confirmed choices that were learnt."""
-        return convert(self._ctx.state.get("lessons", []), tuple[Lesson, ...])
+        """The corrections and confirmed choices that were learnt from this user."""
+        return tuple(
+            Lesson(id=one.id, text=one.text, intent=one.labels["intent"], was=one.labels.get("was", ""), at=one.at_ms)
+            for one in self._ctx.memory.notes
+        )
 
     def learn(self, text: str, key: str, was: str = "") -> Lesson:
-        """Learn which intent a text has; `was` is the intent that was chosen wrongly."""
-        lesson = Lesson(id=self._ctx.request.request_id, text=text, intent=key, was=was, at=self._ctx.request.created_at)
-        self._ctx.state["lessons"] = to_builtins(add(self.lessons, lesson))
+        """Learn which intent a text of this user has; `was` is the intent that was chosen wrongly."""
+        made = self._ctx.memory.note(text, intent=key, **({"was": was} if was else {}))
         if was:
             monitor.count(self._counts, was, Outcome.MISROUTED)
-        return lesson
+        return Lesson(id=made.id, text=text, intent=key, was=was, at=made.at_ms)
 
     @property
     def last(self) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from comity.core.model.tokens import TokenCounter, estimate
 FACTS_MAX: Final = 200  # of one user
 CHARS_MAX: Final = 50_000  # of all of them
 FACT_CHARS_MAX: Final = 1_000
+NOTES_MAX: Final = 200  # that one agent keeps about one user; the oldest go
 REPORTED_MAX: Final = 50  # of one reply; the rest is not kept
 OFFERED_TOKENS_MAX: Final = 800  # of memory in a model's background
 
@@ -52,12 +53,24 @@ class Fact(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
         return match[2] if match else self.text
 
 
+class Note(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A text of a user that an agent keeps for itself, such as a lesson, with labels that are no words of the user."""
+
+    id: str
+    text: str
+    agent: str
+    at_ms: int
+    session_id: str = ""  # in which it was noted
+    labels: dict[str, str] = {}
+
+
 class Memory(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """All that is remembered of one user of one tenant, in the order it was learnt."""
 
     facts: tuple[Fact, ...] = ()
     made: int = 0  # facts so far, for their ids
     dropped: int = 0  # facts for which there was no room
+    notes: tuple[Note, ...] = ()  # no fact: each is for the agent that made it
 
     def find(self, key: str) -> Fact | None:
         """Return what is known under a key."""
@@ -94,6 +107,20 @@ def forget(memory: Memory, *, fact_id: str = "", session_id: str = "") -> Memory
     """Return the memory without a fact, or without what was last reported in a session."""
     kept = (one for one in memory.facts if one.id != fact_id and (not session_id or one.session_id != session_id))
     return replace(memory, facts=tuple(kept))
+
+
+def note(memory: Memory, new: Note) -> Memory:
+    """Return the memory with a note; it replaces the agent's notes with the same id or text."""
+    new = replace(new, text=_bounded(new.text))
+    own = [one for one in memory.notes if one.agent == new.agent]
+    kept = [one for one in own if one.id != new.id and one.text.casefold() != new.text.casefold()]
+    others = (one for one in memory.notes if one.agent != new.agent)
+    return replace(memory, notes=(*others, *[*kept, new][-NOTES_MAX:]))
+
+
+def drop_note(memory: Memory, agent: str, note_id: str) -> Memory:
+    """Return the memory without a note of an agent."""
+    return replace(memory, notes=tuple(one for one in memory.notes if (one.agent, one.id) != (agent, note_id)))
 
 
 def offered(

@@ -1,14 +1,16 @@
-"""A user's memory as it is stored: what its facts say is encrypted, all else can be read.
+"""A user's memory as it is stored: what its facts and notes say is encrypted, all else can be read.
 
 So a fact can be forgotten, with the session it came from or with its user, also where the key is lost.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 from msgspec.structs import replace
 
-from comity.core.session.memory import Fact, Memory
+from comity.core.session.memory import Fact, Memory, Note
 from comity.errors import UnavailableError
 from comity.ports import Cipher
 
@@ -19,12 +21,19 @@ class _Sealed(Fact, frozen=True, forbid_unknown_fields=True, omit_defaults=True,
     sealed: bytes
 
 
+class _SealedNote(Note, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
+    """A note as it is stored, its text empty."""
+
+    sealed: bytes
+
+
 class StoredMemory(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A memory as it is stored."""
 
     facts: tuple[_Sealed, ...] = ()
     made: int = 0
     dropped: int = 0
+    notes: tuple[_SealedNote, ...] = ()
 
 
 _encode = msgspec.json.Encoder().encode
@@ -39,25 +48,39 @@ def opened(cipher: Cipher, key: str, raw: bytes) -> Memory:
         user_id = key.rpartition("\x1f")[2]
         message = f"what is remembered of user {user_id!r} cannot be read: {error}; erase it"
         raise UnavailableError(message, code="STORE_UNAVAILABLE", retryable=False) from None
-    facts = []
-    for one in stored.facts:
-        text = cipher.decrypt(one.sealed, f"memory {key} {one.id}", "what is remembered of a user").decode()
-        facts.append(Fact(**{name: getattr(one, name) for name in Fact.__struct_fields__} | {"text": text}))
-    return Memory(tuple(facts), stored.made, stored.dropped)
+
+    def text_of(one: _Sealed | _SealedNote) -> str:
+        return cipher.decrypt(one.sealed, _place(key, one), "what is remembered of a user").decode()
+
+    facts = tuple(Fact(**_fields(one, Fact) | {"text": text_of(one)}) for one in stored.facts)
+    notes = tuple(Note(**_fields(one, Note) | {"text": text_of(one)}) for one in stored.notes)
+    return Memory(facts, stored.made, stored.dropped, notes)
 
 
 def sealed(cipher: Cipher, key: str, memory: Memory) -> bytes:
     """Return a memory as it is stored under a key."""
-    facts = []
-    for one in memory.facts:
-        fields = {name: getattr(one, name) for name in Fact.__struct_fields__}
-        hidden = cipher.encrypt(one.text.encode(errors="replace"), f"memory {key} {one.id}")
-        facts.append(_Sealed(**fields | {"text": "", "sealed": hidden}))
-    return _encode(StoredMemory(tuple(facts), memory.made, memory.dropped))
+
+    def hidden(one: Fact | Note) -> dict[str, Any]:
+        return {"text": "", "sealed": cipher.encrypt(one.text.encode(errors="replace"), _place(key, one))}
+
+    facts = tuple(_Sealed(**_fields(one, Fact) | hidden(one)) for one in memory.facts)
+    notes = tuple(_SealedNote(**_fields(one, Note) | hidden(one)) for one in memory.notes)
+    return _encode(StoredMemory(facts, memory.made, memory.dropped, notes))
+
+
+def _fields(one: Fact | Note, kind: type[Fact | Note]) -> dict[str, Any]:
+    return {name: getattr(one, name) for name in kind.__struct_fields__}
+
+
+def _place(key: str, one: Fact | Note) -> str:
+    """Return what a text is encrypted for, so that it cannot be read in another place."""
+    return f"memory {key} {f'note {one.agent} ' if isinstance(one, Note) else ''}{one.id}"
 
 
 def without_session(raw: bytes, session_id: str) -> bytes | None:
-    """Return a stored memory without what was last reported in a session, for which no key is needed; None if nothing was."""
+    """Return a stored memory without what a session last reported or noted; None if that is nothing. No key is needed."""
     stored = decode(raw)
-    kept = tuple(one for one in stored.facts if one.session_id != session_id)
-    return None if kept == stored.facts else _encode(replace(stored, facts=kept))
+    facts = tuple(one for one in stored.facts if one.session_id != session_id)
+    notes = tuple(one for one in stored.notes if one.session_id != session_id)
+    kept = replace(stored, facts=facts, notes=notes)
+    return None if kept == stored else _encode(kept)

@@ -12,7 +12,7 @@ from comity.core.envelope.envelope import Background, Reply
 from comity.core.redaction import restore_text
 from comity.core.session import session as core
 from comity.core.session.conversation import SUMMARY, Turn, position_of
-from comity.core.session.memory import Fact, Memory, learn, plain_key
+from comity.core.session.memory import Fact, Memory, Note, drop_note, learn, note, plain_key
 from comity.core.session.session import Change, Session
 from comity.errors import CallerError
 from comity.runtime.session.clear import seen
@@ -240,17 +240,43 @@ class MemoryView:
         clear = take_text(text, "learn.text")
         if not clear.strip():
             raise CallerError("learn.text must not be empty", code="INPUT_VALIDATION_FAILED")
-        live = call.session_head.live
-        if live is not None and live.vault is not None:
-            clear = restore_text(clear, live.vault)
-        new = Fact("", clear, call.agent.id, sure, self._memories.now_ms(), request.session_id, request.request_id)
+        new = Fact("", self._clear(clear), call.agent.id, sure, self._memories.now_ms(), request.session_id, request.request_id)
         self._memories.change(request.tenant_id, request.user_id, lambda memory: learn(memory, (new,)))
 
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """What this agent keeps about the user for itself, oldest first. It goes when the session or the user is erased."""
+        return self.memory().notes
+
+    def note(self, text: str, **labels: str) -> Note:
+        """Keep a text of the user with labels, under the id of this call. It replaces this agent's note of the same text."""
+        call, request = self._call, self._call.request
+        call.check_running()
+        clear = self._clear(take_text(text, "note.text"))
+        new = Note(request.request_id, clear, call.agent.id, self._memories.now_ms(), request.session_id, labels)
+        self._memories.change(request.tenant_id, request.user_id, lambda memory: note(memory, new))
+        return replace(new, text=text)
+
+    def drop_note(self, note_id: str) -> bool:
+        """Forget a note of this agent; return whether there was one."""
+        self._call.check_running()
+        request, agent = self._call.request, self._call.agent.id
+        has_note = any(one.id == note_id for one in self.notes)
+        self._memories.change(request.tenant_id, request.user_id, lambda memory: drop_note(memory, agent, note_id))
+        return has_note
+
     def memory(self) -> Memory:
-        """Return all of it as this agent may see it."""
-        request = self._call.request
+        """Return all of it as this agent may see it, of notes its own."""
+        request, agent = self._call.request, self._call.agent.id
         memory = self._memories.of(request.tenant_id, request.user_id)
-        if not memory.facts:
+        if not memory.facts and not memory.notes:
             return memory
         show = self._session().show
-        return replace(memory, facts=tuple(replace(one, text=show(one.text)) for one in memory.facts))
+        facts = tuple(replace(one, text=show(one.text)) for one in memory.facts)
+        return replace(
+            memory, facts=facts, notes=tuple(replace(one, text=show(one.text)) for one in memory.notes if one.agent == agent)
+        )
+
+    def _clear(self, text: str) -> str:
+        live = self._call.session_head.live
+        return text if live is None or live.vault is None else restore_text(text, live.vault)

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from comity.core.orchestration.intent import Classifier, Intent, Lesson, Ranking, Verdict, close, judge, taught
 from comity.core.orchestration.intent.calibration import ANSWER_PRIOR, chance, fit, quantile
-from comity.core.orchestration.intent.lessons import LESSONS_MAX, add, undo
 from comity.core.orchestration.intent.stems import TEXT_MAX, stem, stems, words
 from comity.core.orchestration.intent.thesaurus import IDEAS
 
@@ -87,9 +86,9 @@ def test_a_lesson_moves_a_text_and_undoing_it_moves_it_back() -> None:
     text = "is the new tool any good for our people"
     before = _SMALL.rank(text).best[0]
     other = next(intent.name for intent in INTENTS[:4] if intent.name != before)
-    lessons = add((), Lesson(id="l1", text=text, intent=other, was=before))
+    lessons = (Lesson(id="l1", text=text, intent=other, was=before),)
     assert Classifier(taught(INTENTS[:4], lessons)).rank(text).best[0] == other
-    assert Classifier(taught(INTENTS[:4], undo(lessons, "l1"))).rank(text) == _SMALL.rank(text)
+    assert Classifier(taught(INTENTS[:4], ())).rank(text) == _SMALL.rank(text)
 
 
 def test_a_lesson_takes_a_wrong_example_from_the_intent_that_had_it() -> None:
@@ -98,17 +97,6 @@ def test_a_lesson_takes_a_wrong_example_from_the_intent_that_had_it() -> None:
     first, second = taught(INTENTS[:2], lessons)
     assert wrong not in first.examples
     assert wrong.upper() in second.examples
-
-
-def test_a_second_lesson_about_a_text_replaces_the_first() -> None:
-    lessons = add(add((), Lesson(id="1", text="Do it", intent="a")), Lesson(id="2", text="do it", intent="b"))
-    assert [(one.id, one.intent) for one in lessons] == [("2", "b")]
-
-
-def test_the_oldest_lesson_goes_when_there_are_too_many() -> None:
-    lessons = tuple(Lesson(id=str(at), text=f"text {at}", intent="a") for at in range(LESSONS_MAX))
-    lessons = add(lessons, Lesson(id="last", text="one more", intent="a"))
-    assert (len(lessons), lessons[0].id, lessons[-1].id) == (LESSONS_MAX, "1", "last")
 
 
 @pytest.mark.parametrize(

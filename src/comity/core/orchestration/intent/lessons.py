@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from msgspec import Struct
 
 from comity.core.orchestration.intent.classifier import Intent
-
-LESSONS_MAX: Final = 1_000  # kept per orchestrator; the oldest goes first
 
 
 class Lesson(Struct, frozen=True, kw_only=True):
@@ -20,17 +17,6 @@ class Lesson(Struct, frozen=True, kw_only=True):
     intent: str
     was: str = ""
     at: int = 0
-
-
-def add(lessons: Sequence[Lesson], lesson: Lesson) -> tuple[Lesson, ...]:
-    """Return the lessons with one more; it replaces those about the same text."""
-    kept = [one for one in lessons if one.id != lesson.id and one.text.casefold() != lesson.text.casefold()]
-    return (*kept, lesson)[-LESSONS_MAX:]
-
-
-def undo(lessons: Sequence[Lesson], lesson_id: str) -> tuple[Lesson, ...]:
-    """Return the lessons without the one named."""
-    return tuple(one for one in lessons if one.id != lesson_id)
 
 
 def taught(intents: Sequence[Intent], lessons: Sequence[Lesson]) -> list[Intent]:
