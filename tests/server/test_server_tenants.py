@@ -166,6 +166,17 @@ def test_what_an_id_of_another_tenant_names_is_answered_as_if_there_were_none(se
         assert theirs == nothing != ours, name
 
 
+def test_a_tree_shows_nothing_of_a_tenant_that_asked_under_its_id(served):
+    refused = served.client.post(
+        "/v1/calls", json=call("SAY", inputs={"text": "x"}, request_id=f"{OWN}call"), headers=person(served, "acme")
+    )
+    run = served.client.post("/v1/workflows/asks/runs", json={"run_id": f"{OWN}call"}, headers=person(served, "acme"))
+    assert "IDENTITY_REQUEST_ID_REUSED" in refused.text
+    assert "IDENTITY_REQUEST_ID_REUSED" in run.text
+    status, told = ask(served, "show_tree", person(served), request_id=f"{OWN}call")
+    assert (status, "acme" in told) == (200, False)
+
+
 def test_who_decides_the_own_question_sees_the_reply_in_clear_in_every_tenant(served):
     theirs = person(served, "acme")
     body = call("PAY", inputs={"to": "ann@example.com"}, request_id="acme-pay", session_id="acme-s")

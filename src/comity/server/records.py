@@ -226,7 +226,8 @@ async def tree(ask: Ask) -> TreeView:
         row = reader.call_row(request_id)
         if row is None or tenant_id not in {None, row.tenant_id}:
             return None
-        items = reader.tree(row.root_id, TREE_MAX)
+        # A caller of another tenant that names this id is refused under it.
+        items = [one for one in reader.tree(row.root_id, TREE_MAX) if one.tenant_id == row.tenant_id]
         stored = reader.call(row.root_id)
         paused = reader.audit_page(AuditFilter(root_id=row.root_id, kind="paused"), None, PAUSES_MAX).items
         own = None if stored is None or stored.request is None else stored.request.limits

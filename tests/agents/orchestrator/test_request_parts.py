@@ -32,7 +32,7 @@ async def test_the_parts_are_the_steps_of_a_run_and_each_step_is_a_call_of_the_s
         rows = [row for row in node.audit.rows() if row.kind == "settled" and row.parent_id == record.run_id]
     assert session is not None
     assert "comity.workflow" not in session.prior_agents
-    assert reply.data["run_id"] == record.run_id == "run-r"
+    assert reply.data["run_id"] == record.run_id == "comity:run-r"
     assert (record.status, record.user_id, record.session_id, record.steps) == ("completed", "u1", "s1", 2)
     assert [row.target for row in rows] == ["ANL", "DOC"]
     assert len(moments) == record.events
@@ -113,7 +113,7 @@ async def test_a_cancelled_request_stops_the_specialists_of_its_run() -> None:
         handle.cancel()
         assert (await handle.reply()).status is Status.CANCELLED
         assert await seen.get() == "stopped"
-        assert (await node.workflows.result("run-r")).status is Status.CANCELLED
+        assert (await node.workflows.result("comity:run-r")).status is Status.CANCELLED
     assert "DOC_GENERATE" not in office.codes
 
 

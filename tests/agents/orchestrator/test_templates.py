@@ -116,6 +116,15 @@ async def test_the_orchestrator_runs_the_workflow_whose_trigger_phrase_a_user_sa
     assert (reply.status, reply.data["workflow"], reply.data["run_id"]) == (Status.SUCCESS, "campaign_analysis", run.run_id)
 
 
+async def test_a_workflow_that_asks_the_orchestrator_for_itself_stops_at_the_first_repeat() -> None:
+    text = "workflow: again\ntriggers: [once more]\nnodes:\n  a: {call: ORC/ORC_ROUTE, input: {text: once more}}\n"
+    async with Node([Orchestrator()]) as node:
+        node.workflows.add(text)
+        reply = await node.call("ORC", "ORC_ROUTE", {"text": "once more"}, user_id="u")
+        assert len(node.workflows.list()) == 1
+    assert (reply.status, reply.error.code) == (Status.ERROR, "ROUTING_CYCLE_DETECTED")
+
+
 async def test_a_question_of_the_workflow_is_the_orchestrators_question() -> None:
     text = "workflow: sure\nversion: '1'\ntriggers: [are you sure]\nnodes:\n  q: {ask: 'Really?', options: ['yes', 'no']}\n"
     async with Node(agents=[Orchestrator()]) as node:

@@ -8,12 +8,15 @@ from pathlib import Path
 
 import pytest
 from death import die
+from msgspec.structs import replace
 
 from comity import Agent, Context, Limits, Node, Reply
+from comity.core.call.machine import SETTLED
 from comity.core.journal.records import Document
 from comity.core.workflow.history import Answered, encode_event
-from comity.errors import CallerError, UnavailableError
+from comity.errors import CallerError, RefusedError, UnavailableError
 from comity.runtime.workflow.run import Run
+from comity.runtime.workflow.schedules import run_id_of
 from comity.runtime.workflow.store import Pages
 from comity.workflow import DefinitionError, Status, load
 
@@ -266,6 +269,81 @@ def test_the_same_run_id_starts_one_run(store):
             assert len(CALLS) == 2
             with pytest.raises(CallerError, match="another run"):
                 await node.workflows.start("sequence", {"n": 1}, user_id="v", run_id="r-1")
+
+    asyncio.run(main())
+
+
+def test_a_run_cannot_take_the_id_of_a_call_nor_give_its_reply(store):
+    """Whether the call runs or has ended, and though a run of that id was recorded before it began."""
+
+    async def main():
+        async with Node(team(), store=store) as node:
+            node.workflows.add(SEQUENCE)
+            assert (await node.call("A", "ADD", {"n": 41}, user_id="ann", tenant_id="acme", request_id="c-1")).ok
+            running = node.start_call("SLOW", "WORK", user_id="ann", tenant_id="acme", request_id="c-2")
+            for run_id in ("c-1", "c-2"):
+                for user_id, tenant_id in (("eve", "evil"), ("ann", "acme")):
+                    with pytest.raises((CallerError, RefusedError), match="belongs to another"):
+                        await node.workflows.start("sequence", {"n": 1}, user_id=user_id, tenant_id=tenant_id, run_id=run_id)
+                with pytest.raises(CallerError, match="no run"):
+                    await node.workflows.result(run_id)
+            recorded = await node.workflows.start("sequence", {"n": 1}, user_id="eve", tenant_id="evil")
+            await recorded.result()
+            of_a_call = replace(node.workflows.get(recorded.run_id), run_id="c-1")
+            node._path._journal.append(node.workflows.store.save(of_a_call))
+            assert (await node.workflows.result(recorded.run_id)).ok
+            assert node.workflows._root(recorded.run_id) is not None
+            assert node.workflows._root("c-1") is None
+            assert running.cancel()
+
+    asyncio.run(main())
+
+
+def test_a_run_that_is_refused_leaves_nothing_and_may_be_started_again(store):
+    async def main():
+        async with Node(team(), store=store) as node:
+            node.workflows.add(SEQUENCE)
+            assert (await node.call("A", "ADD", {"n": 1}, user_id="ann", session_id="s")).ok
+            with pytest.raises(RefusedError, match="session"):
+                await node.workflows.start("sequence", {"n": 1}, user_id="bob", session_id="s", run_id="r-1")
+            assert node.workflows.list() == []
+            with pytest.raises(CallerError, match="no run"):
+                node.workflows.get("r-1")
+            assert (await node.workflows.run("sequence", {"n": 1}, user_id="bob", run_id="r-1")).data == {"n": 3}
+        if store is not None:
+            async with Node(team(), store=store) as node:
+                assert [one.run_id for one in node.workflows.list()] == ["r-1"]
+
+    asyncio.run(main())
+
+
+def test_no_caller_can_take_the_id_of_a_run_that_a_node_starts_by_itself(store):
+    async def main():
+        async with Node(team(), store=store) as node:
+            node.workflows.add(SEQUENCE)
+            own = run_id_of("nightly", 1_000)
+            with pytest.raises(CallerError, match="comity:"):
+                await node.workflows.start("sequence", {"n": 1}, user_id="eve", run_id=own)
+            refused = await node.call("A", "ADD", {"n": 1}, user_id="eve", request_id=own)
+            assert refused.error.code == "IDENTITY_INVALID"
+            node.workflows.begin_run(load(SEQUENCE), {"n": 1}, "ann", "acme", own)
+            assert (await node.workflows.result(own)).data == {"n": 3}
+
+    asyncio.run(main())
+
+
+def test_a_node_closes_while_the_end_of_a_run_is_on_its_way_to_the_store(tmp_path):
+    async def main():
+        node = Node(team(), store=tmp_path / "w.db")
+        await node.start()
+        node.workflows.add(SEQUENCE)
+        run_id = (await node.workflows.start("sequence", {"n": 1}, user_id="u")).run_id
+        while node.workflows._runs[run_id].call.state is not SETTLED:
+            await asyncio.sleep(0)
+        node.workflows.close()  # as the node does, before the writer reports
+        await node.close()
+        async with Node(team(), store=tmp_path / "w.db") as node:
+            assert (await node.workflows.result(run_id)).data == {"n": 3}
 
     asyncio.run(main())
 

@@ -26,6 +26,7 @@ from comity.core.agent.registry import Registry
 from comity.core.call.limits import OBJECTIVE_CHARS_MAX
 from comity.core.call.machine import SETTLED
 from comity.core.envelope.envelope import Background, Reply
+from comity.core.envelope.request_id import OWN
 from comity.core.orchestration.split import Plan
 from comity.core.workflow.model import Definition
 from comity.core.workflow.read import definition_of
@@ -46,7 +47,8 @@ _Nodes = tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...]  # name, parts
 def run_id_of(request_id: str) -> str:
     """Return the id of the run that serves a request, the same one when the request is served again after a crash."""
     plain = re.sub(r"[.#]", "-", request_id)  # which number what is below a call, and so may be in no id that is chosen
-    return f"run-{request_id}" if plain == request_id else f"run-{plain}-{hashlib.sha256(request_id.encode()).hexdigest()[:12]}"
+    name = f"{OWN}run-{plain}"
+    return name if plain == request_id else f"{name}-{hashlib.sha256(request_id.encode()).hexdigest()[:12]}"
 
 
 def ancestors(plan: Plan, at: int) -> list[int]:

@@ -211,14 +211,7 @@ class Turn:
             for key, value in {**session.facts, "request": text, **self._given}.items()
             if key in known.get("properties", {})
         }
-        handle = await flows.start(
-            name,
-            given,
-            user_id=request.user_id,
-            tenant_id=request.tenant_id,
-            session_id=session.id,
-            run_id=parts.run_id_of(request.request_id),
-        )
+        handle = await flows.start_below(request, name, given, parts.run_id_of(request.request_id))
         async with aclosing(handle.events()) as events:
             async for event in events:
                 self._ctx.progress({"workflow": name, "event": event.kind, "step": event.node})
@@ -226,7 +219,7 @@ class Turn:
                     asked = event.data
                     data = {"run_id": handle.run_id, "question_id": asked["question_id"], "options": asked["options"]}
                     return Reply.needs_input(str(asked["text"]), data=data)
-        reply: Reply[Any] = await handle.result()
+        reply: Reply[Any] = self._ctx._call.given(await handle.result())  # noqa: SLF001  as of a call below this one
         if not reply.ok:
             return _plain(reply)
         return replace(reply, data={"result": reply.data, "workflow": name, "run_id": handle.run_id}, request_id="", source="")

@@ -12,6 +12,7 @@ from comity.core.envelope.envelope import Request, is_id
 # The audit outlives the erasure of a person, and has ids of calls as they were chosen. Other numbers are those of orders.
 _PHONE: Final = re.compile(r"\+[0-9][0-9 ()/-]{6,}")
 _SHOWN_CHARS: Final = 64
+OWN: Final = "comity:"  # before the id of what a node starts by itself: a run of a schedule, or of the parts of a request
 _CHOSEN: Final = ".@"  # before an id that an agent chose below a call; a node numbers its own from `.1`
 
 
@@ -25,6 +26,8 @@ def chosen_id_problem(value: Any) -> str:
         return "must be printable text that is not empty"
     if "." in value or "#" in value:
         return "must not contain . or #, which number what is below a call: write - or _ instead"
+    if value.startswith(OWN):
+        return f"must not begin with {OWN}, which names what a node starts by itself"
     if _PHONE.fullmatch(value):
         return "must not be a phone number, since it stands in the audit as it is"
     return ""

@@ -16,7 +16,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from comity.core.call.limits import WARNINGS_MAX, Limits
-from comity.core.call.machine import CANCEL, PAUSED, RUNNING
+from comity.core.call.machine import CANCEL, PAUSED, RUNNING, SETTLED
 from comity.core.envelope.envelope import Background, Error, Reply, encode
 from comity.core.envelope.envelope import Status as ReplyStatus
 from comity.core.journal.records import Saved
@@ -38,6 +38,7 @@ READ_PAUSE_S: Final = 0.5
 ALONG_MAX: Final = 16  # steps whose code a run runs in its own task, one after the other, before others get a turn of the loop
 ALONG_MS: Final = 1
 _NOTHING: Final[dict[str, Any]] = {}
+_LEFT: Final = frozenset({PAUSED, SETTLED})  # of a root that has moved to another node, or whose end is on its way to the store
 _ENDS: Final = {one.value: one for one in Status}
 
 
@@ -368,7 +369,7 @@ class Run:
         self.is_left = True
         for child in list(self.call.waits_for):
             child.is_detached = True  # its waiter goes, and the call must not be withdrawn for that
-        if self.call.state is not PAUSED:  # it has moved to another node
+        if self.call.state not in _LEFT:
             self._flows.path.settlement.put_aside(self.call)
         for one in self._steps.values():
             one.cancel()

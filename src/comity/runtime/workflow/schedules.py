@@ -17,6 +17,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import msgspec
 from msgspec.structs import replace
 
+from comity.core.envelope.request_id import OWN
 from comity.core.journal.records import Document, Saved
 from comity.core.journal.terms import Terms, Version, checksum
 from comity.core.workflow.duration import duration_ms
@@ -273,7 +274,7 @@ class Schedules:
 def run_id_of(name: str, at_ms: int) -> str:
     """Return the id of the run that a schedule starts at a time."""
     at = datetime.fromtimestamp(at_ms // 1000, UTC)
-    return f"{name}-{at:%Y%m%dT%H%M%S}" + (f"{at_ms % 1000:03d}Z" if at_ms % 1000 else "Z")
+    return f"{OWN}{name}-{at:%Y%m%dT%H%M%S}" + (f"{at_ms % 1000:03d}Z" if at_ms % 1000 else "Z")
 
 
 def _timer(name: str) -> str:

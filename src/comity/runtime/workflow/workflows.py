@@ -22,7 +22,7 @@ from comity.core.document.payload import PayloadError, pack
 from comity.core.envelope.envelope import Error, Reply, Request
 from comity.core.envelope.envelope import Status as ReplyStatus
 from comity.core.envelope.request_id import chosen_id_problem
-from comity.core.journal.records import Settled
+from comity.core.journal.records import Document, Settled, StoredCall
 from comity.core.tracing import trace_context
 from comity.core.tracing.trace_context import TraceContext
 from comity.core.workflow import history
@@ -96,9 +96,10 @@ class Workflows(TimeTravel):
         """
         remote = None if traceparent is None else trace_context.read(traceparent, tracestate)
         await self._hold_address()
-        handle = self._start(workflow, input, user_id, tenant_id, session_id, run_id, remote)
-        await self.path.durable()
-        return handle
+        try:
+            return self._start(workflow, input, user_id, tenant_id, session_id, run_id, remote)
+        finally:
+            await self.path.durable()  # also where it was refused: then nothing of it is left
 
     def _start(
         self,
@@ -110,17 +111,19 @@ class Workflows(TimeTravel):
         run_id: str | None = None,
         remote: TraceContext | None = None,
         chain: tuple[str, ...] = (),
+        *,
+        is_own: bool = False,
     ) -> RunHandle:
-        """Start a run, or find it, without waiting until it is durable."""
+        """Start a run, or find it, without waiting until it is durable; `is_own` if this node chose its id."""
         definition = self._found(workflow)
         if run_id is not None:
-            if problem := chosen_id_problem(run_id):
+            if not is_own and (problem := chosen_id_problem(run_id)):
                 raise CallerError(f"run_id {problem}", code="IDENTITY_INVALID")
             if (known := self._known(run_id)) is not None:
                 if (known.user_id, known.tenant_id) != (user_id, tenant_id) or known.workflow != definition.name:
                     raise CallerError(f"run_id {run_id} belongs to another run", code="IDENTITY_REQUEST_ID_REUSED")
                 # A node that died between the two wrote the record and not the root: then nothing has begun.
-                if run_id in self._runs or known.status.has_ended or self.journal.call(run_id) is not None:
+                if run_id in self._runs or known.status.has_ended or self._root(run_id) is not None:
                     return RunHandle(self, run_id)
         data = {} if data is None else data
         self._check_input(definition, data)
@@ -143,6 +146,7 @@ class Workflows(TimeTravel):
             run_id,
             remote,
             chain=(*above.chain, above.target),
+            is_own=True,
         )
         await self.path.durable()
         return handle
@@ -213,11 +217,27 @@ class Workflows(TimeTravel):
             events=len(history_),
             forked_from=forked_from,
         )
+        is_named = run_id is not new_id
+        if is_named and (found := path.seen(request)) is not None:  # a call has this id
+            if isinstance(found, Reply):
+                found.unwrap()
+            raise CallerError(f"run_id {run_id} belongs to another call", code="IDENTITY_REQUEST_ID_REUSED")
         pages = Pages(run_id)
         written = [pages.add(encode_event(one)) for one in history_]
         self.journal.append((*self.store.save(record, *self.store.kept(program)), *written))
-        self._enter(request, now_ns, None, record, is_named=run_id is not new_id, remote=remote)
+        try:
+            self._enter(request, now_ns, None, record, is_named=is_named, remote=remote)
+        except ComityError:
+            self.journal.append((), partial(self._forget, run_id))  # what was refused did nothing
+            raise
         return RunHandle(self, run_id)
+
+    def _forget(self, run_id: str, error: Exception | None) -> None:
+        """Remove a run that was not let in, now that its records have reached the store."""
+        if error is None and run_id not in self._runs and self._root(run_id) is None:
+            for key, _ in self.journal.documents_below(Document.RUN_EVENT, run_id):
+                self.journal.remove(Document.RUN_EVENT, key)
+            self.journal.remove(Document.RUN, run_id)
 
     def _enter(
         self,
@@ -306,13 +326,18 @@ class Workflows(TimeTravel):
         """Wait for the end of a run and return its reply, as its user may see it."""
         run = self._runs.get(run_id)
         if run is None:
-            stored = self.journal.call(run_id)
+            stored = self._root(run_id)
             if stored is not None and stored.settled_at is not None and stored.reply is not None:
                 return self.path.settlement.shown(stored.reply, stored)
             self.get(run_id)
         waiter: asyncio.Future[Reply] = self.loop.create_future()
         self._waiters.setdefault(run_id, []).append(waiter)
         return await waiter
+
+    def _root(self, run_id: str) -> StoredCall | None:
+        """Return the root call of a run as it is stored; None for any other call that has this id."""
+        stored = self.journal.call(run_id)
+        return stored if stored is not None and stored.target.partition("/")[0] == AGENT else None
 
     def _known(self, run_id: str) -> RunRecord | None:
         run = self._runs.get(run_id)
@@ -416,7 +441,7 @@ class Workflows(TimeTravel):
     def _unpark(self, run_id: str) -> Run | None:
         """Go on with a run that is not in memory; None if it cannot go on now, or not here."""
         record = self.store.record(run_id)
-        stored = self.journal.call(run_id)
+        stored = self._root(run_id)
         if record is None or stored is None or stored.request is None or not self._is_held(stored.request):
             self._parked.pop(run_id, None)
             return None
@@ -486,7 +511,7 @@ class Workflows(TimeTravel):
     def _look_for_ends(self) -> None:
         """Answer those who wait here for a run that another process has ended."""
         for run_id in [one for one in self._waiters if one not in self._runs]:
-            stored = self.journal.call(run_id)
+            stored = self._root(run_id)
             if stored is not None and (stored.settled_at is None or stored.reply is None):
                 continue
             self._parked.pop(run_id, None)
@@ -544,7 +569,7 @@ class Workflows(TimeTravel):
 
     def begin_run(self, workflow: Definition, data: Any, user_id: str, tenant_id: str, run_id: str) -> None:
         """Start a run under an id, or do nothing if it is known."""
-        self._start(workflow, data, user_id, tenant_id, None, run_id)
+        self._start(workflow, data, user_id, tenant_id, None, run_id, is_own=True)
 
     def is_open(self, run_id: str) -> bool:
         """Return whether a run has not ended."""
