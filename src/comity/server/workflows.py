@@ -206,11 +206,12 @@ async def cancel(ask: Ask) -> RunRecord:
 
 
 async def fork(ask: Ask) -> RunRecord:
-    """Start a run that did the same as another until an event, and goes on from there."""
+    """Start a run of the sender that did the same as another of theirs until an event, and goes on from there."""
     record, body, workflows = run_of(ask), ask.body, ask.state.node.workflows
     check_run(ask.principal, workflows.store.program(record.definition).graph.definition, workflows.definitions)
     changed = {} if body.input is UNSET else {"input": body.input}
-    handle = await workflows.fork(record.run_id, at=body.at, replies=body.replies, **changed)
+    user_id, by = user_of(ask.principal, record.user_id), ask.principal.user_id or "operator"
+    handle = await workflows.fork(record.run_id, at=body.at, replies=body.replies, user_id=user_id, by=by, **changed)
     return workflows.get(handle.run_id)
 
 

@@ -412,7 +412,7 @@ def _fork(args: argparse.Namespace, out: Output) -> Exit:
         async with _worker(args, adopts=False) as node:
             run_id = _found(node, args.run_id)
             given = read_inputs(args.inputs, None)
-            handle = await node.workflows.fork(run_id, at=args.at, input=given or ...)
+            handle = await node.workflows.fork(run_id, at=args.at, input=given or ..., by=getpass.getuser())
             return await _to_its_end(node, handle, out)
 
     return asyncio.run(forked())

@@ -15,7 +15,7 @@ from comity.core.workflow.history import Event, encode_event
 from comity.core.workflow.model import Definition
 from comity.core.workflow.replay import Difference, Moment, difference, forked, moments
 from comity.core.workflow.why import Decision, decisions
-from comity.errors import CallerError
+from comity.errors import CallerError, RefusedError
 from comity.ports import Journal
 from comity.runtime.call.path import CallPath
 from comity.runtime.workflow.handle import RunHandle
@@ -37,6 +37,10 @@ class TimeTravel(Library, ABC):
     @abstractmethod
     def get(self, run_id: str) -> RunRecord:
         """Return a run as it stands."""
+
+    @abstractmethod
+    def _note(self, run_id: str, note: str) -> None:
+        """Write a note about a run that is in memory into the audit."""
 
     @abstractmethod
     async def _hold_address(self) -> None:
@@ -80,8 +84,13 @@ class TimeTravel(Library, ABC):
         replies: Mapping[str, Reply | dict[str, Any]] | None = None,
         workflow: Definition | str | None = None,
         new_run_id: str | None = None,
+        user_id: str | None = None,
+        by: str = "",
     ) -> RunHandle:
         """Start a run that did the same as another until its event `at` (all of them if not given) and goes on from there.
+
+        It acts for the user of that run, in the same session. `user_id` is the user for whom it is started, where that must be
+        checked: `RefusedError` IDENTITY_MISMATCH for any other user. `by` is the person who forks, for the audit.
 
         input, replies: what is different: another input, or other replies by activation such as `{"score": {"data": …}}`.
         workflow: another version to go on with.
@@ -89,6 +98,8 @@ class TimeTravel(Library, ABC):
         from comity.core.workflow.response import response_of  # noqa: PLC0415
 
         record = self.get(run_id)
+        if user_id not in {None, record.user_id}:
+            raise RefusedError(f"run {run_id} belongs to another user, who alone may fork it", code="IDENTITY_MISMATCH")
         events = self.store.events(run_id)
         old = self._first_program(record)
         definition = old.graph.definition if workflow is None else self._found(workflow)
@@ -118,6 +129,8 @@ class TimeTravel(Library, ABC):
         handle = self._begin(
             definition, started.input, record.user_id, record.tenant_id, record.session_id, made_id, made, forked_from=run_id
         )
+        if by:
+            self._note(made_id, f"forked from {run_id} by {self.journal.names.of(by)}")
         await self.path.durable()
         return handle
 

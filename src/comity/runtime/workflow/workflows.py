@@ -22,7 +22,7 @@ from comity.core.document.payload import PayloadError, pack
 from comity.core.envelope.envelope import Error, Reply, Request
 from comity.core.envelope.envelope import Status as ReplyStatus
 from comity.core.envelope.request_id import chosen_id_problem
-from comity.core.journal.records import Document, Settled, StoredCall
+from comity.core.journal.records import Document, Noted, Settled, StoredCall
 from comity.core.tracing import trace_context
 from comity.core.tracing.trace_context import TraceContext
 from comity.core.workflow import history
@@ -390,13 +390,24 @@ class Workflows(TimeTravel):
             run = self._held(run_id)  # it may have left meanwhile
         if run is not None:
             ack: asyncio.Future[None] = self.loop.create_future()
-            run.push(event, ack)
+            self._push(run, event, ack)
             await ack
         else:
             self.told.check(event)
             name = f"{event.at_ms:015d}-{self.path.ids.span_id()}"
             self.journal.append((self.store.signal(run_id, name, event),))
         await self.path.durable()
+
+    def _push(self, run: Run, event: Event, ack: asyncio.Future[None] | None = None) -> None:
+        """Give an event to a run in memory; the audit says who answered or cancelled it."""
+        run.push(event, ack)
+        if isinstance(event, history.Answered | history.Cancelled) and event.by:
+            did = "question answered" if isinstance(event, history.Answered) else "cancelled"
+            self._note(run.run_id, f"{did} by {self.journal.names.of(event.by)}")
+
+    def _note(self, run_id: str, note: str) -> None:
+        call = self._runs[run_id].call
+        self.journal.append((Noted(call.request, note, self.now_ms()),), None, call.terms)
 
     def _held(self, run_id: str) -> Run | None:
         """Return a run that this node holds, back in memory."""
@@ -413,7 +424,7 @@ class Workflows(TimeTravel):
                 else:
                     if (run := self._held(run_id)) is None:
                         continue
-                    run.push(event)
+                    self._push(run, event)
             elif (record := self.store.record(run_id)) is not None and not record.status.has_ended:
                 continue  # another process holds it
             self.store.forget_signal(key)
