@@ -24,6 +24,7 @@ class Desk:
     def __init__(self, says: dict[str, Any] = EVIL) -> None:
         self.done: list[tuple[Any, ...]] = []
         self.noted: dict[str, Any] = {}
+        self.asks = False  # whether the payer asks for a reference
         self.orchestrator = Orchestrator(ranker=RANKER)
         lookup, payer = Agent("LOOKUP", description="Looks things up"), Agent("PAYER", description="Pays and sends")
         desk = self
@@ -39,8 +40,10 @@ class Desk:
             return Reply.success({"body": "Sales rose.", "cc": "evil"}, message="Found.")
 
         @payer.capability("PAY_INVOICE", description="Pay the invoice to an account", effects=True)
-        async def pay(account: str, amount: int) -> Reply[Any]:
-            desk.done.append(("paid", account, amount))
+        async def pay(account: str, amount: int, answer: str = "") -> Reply[Any]:
+            if desk.asks and not answer:
+                return Reply.needs_input("Which reference?")
+            desk.done.append(("paid", account, amount, *([answer] if answer else [])))
             return Reply.success({"paid": True}, message="Paid.")
 
         @payer.capability("SEND_MAIL", description="Email something to a person", effects=True)
@@ -89,6 +92,19 @@ async def test_after_a_no_the_user_gives_the_value() -> None:
     assert "EVIL" not in refused.message
     assert answered.ok
     assert desk.done == [("paid", "GOOD", 10)]
+
+
+async def test_answers_for_the_same_part_add_up_and_the_specialists_question_gets_its_own() -> None:
+    desk = Desk()
+    desk.asks = True
+    async with Node(agents=desk.agents) as node:
+        await ask(node, TWO)
+        amount = await ask(node, "the rest", {"amount": 10})
+        reference = await ask(node, "yes")
+        await ask(node, "INV-7")
+    assert "account EVIL-1" in amount.message
+    assert "which reference?" in reference.message
+    assert desk.done == [("paid", "EVIL-1", 10, "INV-7")]
 
 
 async def test_what_an_agent_noted_in_the_session_is_asked_about_in_a_request_of_one_part() -> None:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from comity.runtime.workflow.watching import RunEvent
 
 PART: Final = "ORC_PART"
+TOLD: Final = "comity.told"  # beside an answer: the inputs that earlier answers to questions about the same part gave
 DONE: Final = "all_parts"  # the node that waits for every part, however each ended
 WAITS_FOR: Final = "What it builds on is not there."
 _Nodes = tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...]  # name, parts it waits for, parts whose results it may use
@@ -95,6 +96,9 @@ def bound(settings: Settings, registry: Registry, given: dict[str, Any]) -> Draf
     gave = [(asked.get(name, ""), data) for name, data in reversed(earlier.items())]
     sources = sources_of(known["given"], known.get("stated", {}), known["constraints"], gave, known["facts"])
     answer, told = given.get("answer"), {}
+    if isinstance(answer, dict) and TOLD in answer:
+        sources = dataclasses.replace(sources, given={**sources.given, **answer[TOLD]})
+        answer = answer["answer"]
     filled = fill(offer, part["text"], sources)
     if filled.lacking and answer is not None:
         told = answered(offer, filled, answer)

@@ -350,7 +350,7 @@ class Turn:
         run = PartsRun(self._settings, self._ctx)
         known = parts.known_of(self._given, self._stated, session.facts, session.constraints, context)
         await run.start(tuple(nodes), given, known, partial(self._heard, plan, keys))
-        self._take_in(run, plan, work, keys, rankings, text, done)
+        self._take_in(run, plan, work, keys, rankings, text, done, {})
 
     def _heard(self, plan: Plan, keys: list[str], event: RunEvent) -> None:
         """Show where the work is when a part begins."""
@@ -370,8 +370,9 @@ class Turn:
         rankings: list[Ranking],
         text: str,
         done: dict[int, Reply[Any]],
+        told: dict[str, Any],
     ) -> None:
-        """Note what the parts of a run gave, and the question that it waits for."""
+        """Note what the parts of a run gave, and the question that it waits for. `told` are inputs that answers gave so far."""
         self._run_id = run.run_id
         asked = {one.node: one for one in run.questions}
         for at in work:
@@ -394,12 +395,15 @@ class Turn:
                     self._now_ms(),
                 )
         if run.questions:
+            at = int(run.questions[0].node.removeprefix(NODE)) - 1
             self._private["pending"] = {
                 "kind": "run",
                 "run_id": run.run_id,
                 "question_id": run.questions[0].question_id,
                 "node": run.questions[0].node,
-                "asked": (run.views.get(run.questions[0].node) or {}).get("data"),
+                # Without missing inputs the question is the specialist's own.
+                "asked": self._inputs(plan, at, keys[at], done).asked_for,
+                "told": told,
                 "text": text,
                 "parts": [[part.text, list(part.after)] for part in plan.parts],
                 "keys": keys,
@@ -419,22 +423,26 @@ class Turn:
             Ranking((key,), sure, is_in_scope=True, scores=(sure,))
             for key, sure in zip(keys, pending["confidences"], strict=True)
         ]
-        filled = self._inputs(plan, at, keys[at], done)
-        asked = pending.get("asked")
-        if isinstance(asked, dict) and asked.get("offered"):
-            filled = Filled({}, asked["missing"], {name: (value, "") for name, value in asked["offered"].items()})
+        asked, before = pending.get("asked", {}), pending.get("told", {})
+        offered = {name: (value, "") for name, value in asked.get("offered", {}).items()}
+        filled = Filled({}, asked.get("missing", []), offered)
         given = {name: value for name, value in self._given.items() if name in filled.lacking}
-        answer: Any = given or text
-        is_refused = bool(filled.doubted) and phrases.is_no(text)
-        if filled.lacking and not given and not is_refused and not parts.answered(self.offers[keys[at]], filled, text):
+        told = given or parts.answered(self.offers[keys[at]], filled, text)
+        if filled.lacking and not told and not (offered and phrases.is_no(text)):
             return None  # no value for what is missing: a request of its own
+        answer: Any = given or text
+        if before:
+            answer = {parts.TOLD: before, "answer": answer}
         run = PartsRun(self._settings, self._ctx)
         try:
             await run.answer(pending["run_id"], pending["question_id"], answer, partial(self._heard, plan, keys))
         except CallerError:
             return None  # it was answered elsewhere, or cancelled
+        told = before | told
+        self._given = told | self._given
         work = [one for one in range(len(plan.parts)) if one not in done]
-        self._take_in(run, plan, work, keys, rankings, pending["text"], done)
+        is_same_part = any(one.node == pending["node"] for one in run.questions[:1])
+        self._take_in(run, plan, work, keys, rankings, pending["text"], done, told if is_same_part else {})
         self._keep()
         return await self._combined(plan, keys, rankings, done)
 
