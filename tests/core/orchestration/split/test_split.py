@@ -252,3 +252,10 @@ def test_the_things_that_one_verb_asks_for_are_requests_of_their_own(text: str, 
 def test_a_part_that_is_expanded_is_waited_for_as_a_whole() -> None:
     plan = Plan((Part("a"), Part("b", (0,)))).expanded([["a1", "a2"], ["b"]])
     assert plan == Plan((Part("a1"), Part("a2"), Part("b", (0, 1))))
+
+
+@pytest.mark.parametrize(("things", "parts"), [(20, 2), (100, 1)])
+def test_a_sentence_is_looked_at_up_to_a_number_of_connectives(things: int, parts: int) -> None:
+    """Else a request of connectives alone holds the event loop for a second."""
+    listed = ", ".join(map(str, range(things)))
+    assert len(split(f"Print the pages {listed}; then email Bo the invoice").parts) == parts

@@ -46,6 +46,7 @@ from comity.core.orchestration.split.work import names_its_matter
 
 PARTS_MAX: Final = 20  # of one request; what follows stays in the last part
 TEXT_MAX: Final = 4_000  # characters that are looked at
+CONNECTIVES_MAX: Final = 60  # of one sentence that are looked at: each looks at all that stands before it
 AHEAD_MAX: Final = 300  # characters behind a connective by which it is judged
 SURE: Final = 0.5  # from this confidence on a classifier's word counts
 _LEADING: Final = re.compile(r"^(?:and|but)\s+(?!then\b)", re.IGNORECASE)
@@ -222,7 +223,10 @@ def _cuts(sentence: str) -> list[Piece]:
     pieces: list[Piece] = []
     start, link, verb = 0, Link.SENTENCE, ""
     at, searched = 0, masked(sentence)
-    while found := BOUNDARY.search(searched, at):
+    for _ in range(CONNECTIVES_MAX):
+        found = BOUNDARY.search(searched, at)
+        if found is None:
+            break
         at = max(found.start() + len(found.group().rstrip(" ,")), found.start() + 1)  # its comma may begin the next connective
         kind = Link(next(name for name, value in found.groupdict().items() if value is not None))
         left, right = sentence[start : found.start()], sentence[found.end() : found.end() + AHEAD_MAX]
