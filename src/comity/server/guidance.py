@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, Final
 
 import yaml
@@ -13,10 +12,13 @@ from comity.core.agent import effects
 from comity.core.guidance import guidance as rules
 from comity.core.guidance.guidance import Answer, Guidance, Severity
 from comity.errors import CallerError
+from comity.runtime.guidance.guidance import LiveGuidance
 from comity.server.problem import unknown
 from comity.server.routes import Ask
+from comity.server.sources import check_source
 
-SOURCE_CHARS_MAX: Final = 256 * 1024
+CONCERNS_MAX: Final = 5_000
+_SEVERITIES: Final = [one.value for one in Severity]
 
 
 class GuidanceView(Struct, frozen=True):
@@ -46,10 +48,11 @@ class Concerned(Struct, frozen=True):
 
 
 class Preview(Struct, frozen=True):
-    """What a constraint of the tried guidance would concern, blocking ones first."""
+    """What a constraint of the tried guidance would concern, blocking ones first; `more` counts those that are left out."""
 
     document: dict[str, Any]
     concerns: list[Concerned]
+    more: int = 0
 
 
 class AnswerBody(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -63,15 +66,23 @@ async def show(ask: Ask) -> GuidanceView:
     """Return the guidance in force; an empty one where the node has none."""
     live = ask.state.node.guidance
     if live is None:
-        return _view(Guidance(), writable=False, failure="")
-    return _view(live.current, writable=live.is_writable, failure=live.failure)
+        return GuidanceView({}, "", writable=False, failure="")
+    return await ask.state.aside.run(lambda: _view(live))
 
 
 async def preview(ask: Ask) -> Preview:
     """Return which capabilities and tools the constraints of a document would concern; nothing changes."""
-    given = read(ask.body.source)
-    concerns = sorted(_concerned(ask, given), key=lambda one: (list(Severity).index(Severity(one.severity)), one.agent))
-    return Preview(_document(given), concerns)
+    source, node = ask.body.source, ask.state.node
+    check_source(source)
+    actions = [(agent.id, one.code, one.touching) for agent in node.registry for one in agent.capabilities.values()]
+    actions += [("(tool)", tool.name, effects.declare(tool.touches, tool.function)) for tool in node.tools]
+
+    def judge() -> Preview:
+        given = read(source)
+        concerns = sorted(_concerned(actions, given), key=lambda one: (_SEVERITIES.index(one.severity), one.agent))
+        return Preview(_document(given), concerns[:CONCERNS_MAX], max(0, len(concerns) - CONCERNS_MAX))
+
+    return await ask.state.aside.run(judge)
 
 
 async def put(ask: Ask) -> GuidanceView:
@@ -81,9 +92,14 @@ async def put(ask: Ask) -> GuidanceView:
         raise CallerError(
             "this node's guidance cannot be written here: serve it with a guidance file", code="HTTP_RESOURCE_UNKNOWN"
         )
-    given = read(ask.body.source)
-    await asyncio.to_thread(live.replace, given)
-    return _view(live.current, writable=True, failure=live.failure)
+    source = ask.body.source
+    check_source(source)
+
+    def write() -> GuidanceView:
+        live.replace(read(source))
+        return _view(live)
+
+    return await ask.state.aside.run(write)
 
 
 async def answer(ask: Ask) -> GuidanceView:
@@ -94,15 +110,17 @@ async def answer(ask: Ask) -> GuidanceView:
     told = Answer(
         agent_id=ask.principal.user_id, answer=ask.body.answer, confidence=ask.body.confidence, answered_at=ask.state.now_ms()
     )
-    await asyncio.to_thread(live.answer, question_id, told)
-    live.refresh()
-    return _view(live.current, writable=live.is_writable, failure=live.failure)
+
+    def write() -> GuidanceView:
+        live.answer(question_id, told)
+        live.refresh()
+        return _view(live)
+
+    return await ask.state.aside.run(write)
 
 
 def read(source: str) -> Guidance:
     """Return the guidance of a text. Raises `CallerError` with the place of everything that is wrong with it."""
-    if len(source) > SOURCE_CHARS_MAX:
-        raise CallerError(f"source has more than {SOURCE_CHARS_MAX:,} characters", code="ENVELOPE_TOO_LARGE")
     try:
         document = yaml.safe_load(source)
     except (yaml.YAMLError, RecursionError, ValueError) as error:
@@ -118,20 +136,17 @@ def read(source: str) -> Guidance:
     return found
 
 
-def _view(current: Guidance, *, writable: bool, failure: str) -> GuidanceView:
-    document = _document(current)
+def _view(live: LiveGuidance) -> GuidanceView:
+    document = _document(live.current)
     source = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=100) if document else ""
-    return GuidanceView(document, source, writable, failure)
+    return GuidanceView(document, source, live.is_writable, live.failure)
 
 
 def _document(current: Guidance) -> dict[str, Any]:
     return dict(rules.to_document(current)["spec"]["agentGuidance"])
 
 
-def _concerned(ask: Ask, given: Guidance) -> Iterator[Concerned]:
-    node = ask.state.node
-    actions = [(agent.id, one.code, one.touching) for agent in node.registry for one in agent.capabilities.values()]
-    actions += [("(tool)", tool.name, effects.declare(tool.touches, tool.function)) for tool in node.tools]
+def _concerned(actions: Iterable[tuple[str, str, effects.Touching | None]], given: Guidance) -> Iterator[Concerned]:
     for agent, code, touching in actions:
         if touching is None:
             continue

@@ -14,6 +14,7 @@ from comity.server.metrics import CallCounts, Metrics
 from comity.server.reading import Reading
 from comity.server.refusals import Refusals
 from comity.server.settings import Settings
+from comity.server.sources import Aside
 from comity.server.stream import Streams
 
 # Calls that were left to run, so that their events can be read after their end.
@@ -35,6 +36,7 @@ class State:
         self.handles: OrderedDict[str, CallHandle[Any]] = OrderedDict()
         self.refusals = Refusals(node)
         self.receivers = Receivers(node)
+        self.aside = Aside()
         self.started_at = self.now_ms()
         self.is_draining = False
         self.description = b""  # of the API, as JSON

@@ -268,7 +268,7 @@ WORKFLOWS: Final = (
     Route(
         method="POST", path="/v1/workflows/check", name="check_workflow", right=Right.READ, handler=workflows.check,
         tag="workflows", summary="Name every mistake of a definition; nothing is kept", body=workflows.CheckBody,
-        answer=workflows.CheckedDefinition,
+        answer=workflows.CheckedDefinition, codes=("ENVELOPE_TOO_LARGE",),
     ),
     Route(
         method="POST", path="/v1/workflows/{name}/runs", name="start_run", right=Right.WORKFLOWS_RUN, handler=workflows.start,

@@ -16,6 +16,7 @@ from comity.server.agent_calls import trace_of
 from comity.server.auth import seen_tenant, session_of, tenant_of, user_of
 from comity.server.problem import unknown
 from comity.server.routes import Ask
+from comity.server.sources import check_source
 from comity.server.starting import check_run
 
 EVENTS_MAX: Final = 20_000
@@ -139,8 +140,10 @@ async def definitions(ask: Ask) -> Definitions:
 
 async def check(ask: Ask) -> CheckedDefinition:
     """Return every mistake of a definition, judged against the agents of the node; nothing is kept."""
-    workflows = ask.state.node.workflows
-    found = check_text(ask.body.source, workflows.catalog(), workflows.definitions)
+    source, workflows = ask.body.source, ask.state.node.workflows
+    check_source(source)
+    catalog, known = workflows.catalog(), dict(workflows.definitions)
+    found = await ask.state.aside.run(lambda: check_text(source, catalog, known))
     return CheckedDefinition([Flaw(one.line, one.column, one.path, one.message) for one in found])
 
 
