@@ -58,6 +58,17 @@ def test_an_insight_is_emitted_and_found_by_its_query(served):
     assert served.client.get(INSIGHTS, params=query | {"min_confidence": "0.95"}, headers=agent(served)).json() == []
 
 
+def test_personal_data_in_an_insight_is_hidden_from_all_who_read_it(served):
+    words = {"summary": "ann@example.com asked", "rationale": "bob@example.com too"}
+    evidence = [{"type": "file", "ref": "x", "description": "eve@example.com"}]
+    told = DECISION | words | {"evidence": evidence, "project_id": "hidden"}
+    made = served.client.post(INSIGHTS, json=told, headers=agent(served, "claude-code"))
+    assert (made.status_code, "[[EMAIL_" in made.json()["summary"], "asked" in made.json()["summary"]) == (201, True, True)
+    for path in (f"{INSIGHTS}?project_id=hidden", "/v1/insights?project=hidden"):
+        found = served.client.get(path).text
+        assert ("[[EMAIL_" in found, "@example.com" in found) == (True, False)
+
+
 def test_another_tenant_finds_neither(served):
     state = served.state
     token = bearer(state.auth.signed.sign_in("u1", roles=(Role.OPERATOR,), tenant_id="acme", now_ms=state.now_ms()))

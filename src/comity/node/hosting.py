@@ -160,6 +160,11 @@ class Hosting:
         await path.durable((Noted(request, f"personal data was revealed: {kind}", now_ms),))
         return value
 
+    def masked(self, data: Any) -> Any:
+        """Return data as JSON holds it, with tokens that are never put back in place of personal data."""
+        privacy = self._settings.privacy
+        return data if privacy is None else msgspec.json.decode(privacy.hide_kept(msgspec.json.encode(data)))
+
     def memory(self, user_id: str, *, tenant_id: str = "default") -> UserMemory:
         """Return what is remembered of a user across sessions: to be listed, corrected and erased."""
         from comity.runtime.session.memory import UserMemory  # noqa: PLC0415  few programs look into it

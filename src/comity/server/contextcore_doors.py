@@ -21,7 +21,7 @@ from comity.core.handoff.machine import Handoff
 from comity.core.insight.insight import Insight
 from comity.errors import CallerError, UnavailableError
 from comity.server.agent_calls import trace_of
-from comity.server.auth import tenant_of, user_of
+from comity.server.auth import session_of, tenant_of, user_of
 from comity.server.sight import handoff_for
 from comity.server.starting import checked_start
 from comity.server.state import State
@@ -163,12 +163,13 @@ class _Insights:
             self._state.node.spans,
             project_id=asked.project_id,
             agent_id=principal.name,
-            session_id=asked.session_id or principal.session_id,
+            session_id=session_of(principal, asked.session_id or None) or "",
             tenant_id=principal.tenant_id,
         )
+        words = {"summary": asked.summary, "rationale": asked.rationale, "evidence": asked.evidence}
         return emitter.emit(
-            asked.type, summary=asked.summary, confidence=asked.confidence, audience=asked.audience, rationale=asked.rationale,
-            evidence=asked.evidence, supersedes=asked.supersedes, expires_at=asked.expires_at,
+            asked.type, **self._state.node.masked(words), confidence=asked.confidence, audience=asked.audience,
+            supersedes=asked.supersedes, expires_at=asked.expires_at,
         )  # fmt: skip
 
 

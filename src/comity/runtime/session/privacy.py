@@ -207,6 +207,10 @@ class Privacy:
         """Hide what stands in a text for the log or in the reason of a refusal, where it is never put back."""
         return self.hide_text(text, lambda: Vault(_LOG_TAG))
 
+    def hide_kept(self, raw: bytes) -> bytes:
+        """Hide what stands in data that outlive every session, where it is never put back; see `hide_trace`."""
+        return self.hide_data(raw, lambda: Vault(_LOG_TAG))
+
     def hide_change(self, change: _C, vault: GetVault) -> _C:
         """Hide what stands in an agent's change to its session; raises `RefusedError` if it cannot be made so."""
         words = {name: getattr(change, name) for name in change.__struct_fields__ if name not in _NO_WORDS}
