@@ -12,6 +12,7 @@ from threaded import Threaded, served_in_thread
 
 from comity import Agent, Context, Node, Reply, Tool
 from comity.core.access import Role
+from comity.core.access.rights import NODE_RIGHTS
 from comity.core.call.limits import TIMEOUT_MS_CEILING
 from comity.errors import RefusedError
 from comity.server.agent_calls import routes
@@ -181,6 +182,22 @@ def test_who_decides_the_own_question_sees_the_reply_in_clear_in_every_tenant(se
     assert served.client.post("/v1/calls", json=body, headers=theirs).json()["status"] == "needs_input"
     status, told = ask(served, "grant_approval", theirs, body={}, approval_id="acme-pay#1")
     assert (status, '["paid","ann@example.com"]' in told) == (200, True)
+
+
+NODE_WIDE: dict[str, dict[str, Any]] = {
+    "put_guidance": {"body": {"source": ""}},
+    "answer_question": {"question_id": "q", "body": {"answer": "yes"}},
+    "reset_breaker": {"body": {"agent": "A", "capability": "SAY"}},
+}
+
+
+def test_what_changes_the_node_for_all_tenants_is_its_operators_right_alone(served):
+    assert {one.name for one in ROUTES if one.right in NODE_RIGHTS} == set(NODE_WIDE)
+    for name, asked in NODE_WIDE.items():
+        for role in Role:
+            status, told = ask(served, name, person(served, role=role), **asked)
+            assert (status, "RIGHTS_MISSING" in told, "server's operator" in told) == (403, True, True), (name, role)
+        assert ask(served, name, {}, **asked)[0] == 404, name  # the operator is let in; this node has no such thing
 
 
 # --- what a token is for ---

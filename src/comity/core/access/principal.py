@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from comity.core.access.claims import Claims, Kind
-from comity.core.access.rights import AGENT_RIGHTS, RIGHTS_OF, Right, Role
+from comity.core.access.rights import AGENT_RIGHTS, NODE_RIGHTS, RIGHTS_OF, Right, Role
 from comity.core.access.scope import Scope
 from comity.errors import RefusedError
 
@@ -41,6 +41,9 @@ class Principal(Struct, frozen=True):
 
     def check(self, right: Right) -> None:
         """Raise `RefusedError` unless it has a right."""
+        if right in NODE_RIGHTS and right not in self.rights:
+            message = f"{right} changes the node for all its tenants: it is the right of the server's operator alone"
+            raise RefusedError(message, code="RIGHTS_MISSING")
         if right not in self.rights:
             who = "agent" if self.is_agent else "user"
             raise RefusedError(f"the {who} {self.name} has no right {right} in tenant {self.tenant_id}", code="RIGHTS_MISSING")

@@ -39,15 +39,18 @@ class Right(StrEnum):
 _READS: Final = frozenset({Right.READ, Right.TRACES_READ})
 _WORKS: Final = _READS | {
     Right.CALLS_CREATE, Right.CALLS_CANCEL, Right.HANDOFFS_WRITE, Right.WORKFLOWS_RUN, Right.INSIGHTS_WRITE,
-    Right.TRACES_WRITE, Right.BREAKERS_RESET,
+    Right.TRACES_WRITE,
 }  # fmt: skip
+
+# What changes the node for all its tenants: the right of the server's operator, and of no role, since roles are a tenant's.
+NODE_RIGHTS: Final = frozenset({Right.GUIDANCE_WRITE, Right.BREAKERS_RESET})
 
 # A role holds exactly what stands beside it; a user with several roles has them all.
 RIGHTS_OF: Final[dict[Role, frozenset[Right]]] = {
     Role.VIEWER: _READS,
     Role.OPERATOR: _WORKS,
-    Role.APPROVER: _READS | {Right.APPROVALS_DECIDE, Right.GUIDANCE_WRITE, Right.AUDIT_READ},
-    Role.ADMIN: frozenset(Right),
+    Role.APPROVER: _READS | {Right.APPROVALS_DECIDE, Right.AUDIT_READ},
+    Role.ADMIN: frozenset(Right) - NODE_RIGHTS,
 }
 
 # What an agent may do beside calling, if the scope of its token names it. Deciding for people is not among them.
