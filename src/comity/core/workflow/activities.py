@@ -87,7 +87,7 @@ class Activities(Maps):
 
     def start_call(self, scope: Scope, node: GraphNode) -> None:
         """Activate a node that is one call, in one step, as most are."""
-        call, steps = node.call, self.steps
+        call, steps, calls, limits = node.call, self.steps, self.calls, self.limits
         assert call is not None
         spec, message = call.spec, ""
         try:
@@ -99,10 +99,10 @@ class Activities(Maps):
         except (MappingError, EvaluationError) as error:
             self.settle_now(scope, node, unmapped(node, error))
             return
-        if steps >= self.limits.steps_max:
-            self.too_many_steps()
+        is_bounded = scope.above is not None or steps >= limits.steps_max or calls >= limits.calls_max
+        if is_bounded and not self.may_step(scope):
             return
-        self.steps = steps + 1
+        self.steps, self.calls = steps + 1, calls + 1
         self._numbers = number = self._numbers + 1
         place = self.place_of(scope, node) if node.loops else scope.path + node.name
         activity = Activity(scope, node, place, {number: _STEP})
@@ -129,10 +129,10 @@ class Activities(Maps):
             return
         assert node.call is not None
         agent, inputs, message = _rendered(node.call, scope.variables)
-        if self.steps >= self.limits.steps_max:
-            self.too_many_steps()
+        if not self.may_step(scope):
             return
         self.steps += 1
+        self.calls += 1
         number = self.number()
         activity.numbers[number] = _STEP
         self.waits[number] = activity
@@ -261,6 +261,7 @@ class Activities(Maps):
         if activity.question:
             options = {**options, "question": activity.question, "answer": activity.answer}
         number = self.number()
+        self.calls += 1
         activity.numbers[number] = Role.STEP
         self.waits[number] = activity
         self.commands.append(
@@ -274,7 +275,7 @@ class Activities(Maps):
         activity = self.waits.pop(event.step, None)
         if activity is None:
             return
-        self.spend(event)
+        self.spend(event, activity.scope)
         found, scope, node = event.reply, activity.scope, activity.node
         if self.unwinders and activity in self.unwinders:
             self.undo_settled(activity, found)

@@ -74,18 +74,45 @@ class Endings(ABC):
         self.deadline = self.number()
         self.commands.append(history.Timer(self.deadline, due_at))
 
-    def too_many_steps(self) -> None:
-        """Fail the run: its next call would be one more than `steps_max`."""
-        steps_max = self.limits.steps_max
-        self.limit_reached(f"the run has made the {steps_max} calls that steps_max allows")
+    def may_step(self, scope: Scope) -> bool:
+        """Return whether one more call is within the limits of the run, and count it for the sub-workflow that makes it.
 
-    def spend(self, event: history.Settled) -> None:
-        """Count what a step used."""
+        Fails the run, or the outermost sub-workflow, for which it would be one more than its `steps_max` or `calls_max`.
+        """
         limits = self.limits
-        self.calls = calls = self.calls + 1 + event.calls
+        if self.steps >= limits.steps_max:
+            self.limit_reached(f"the run has made the {limits.steps_max} calls that steps_max allows")
+            return False
+        if self.calls >= limits.calls_max:
+            self.limit_reached(f"the run has made the {limits.calls_max} calls that calls_max allows")
+            return False
+        below = _sub_workflows(scope)
+        for one in reversed(below):
+            most = one.graph.definition.limits
+            if one.steps >= most.steps_max:
+                self._part_reached(one, f"has made the {most.steps_max} calls that steps_max allows")
+            elif one.calls >= most.calls_max:
+                self._part_reached(one, f"has made the {most.calls_max} calls that calls_max allows")
+            else:
+                continue
+            return False
+        for one in below:
+            one.steps += 1
+            one.calls += 1
+        return True
+
+    def spend(self, event: history.Settled, scope: Scope) -> None:
+        """Count what a step used below itself; the step was counted when it was made."""
+        limits = self.limits
+        self.calls = calls = self.calls + event.calls
         if event.prompt_tokens or event.completion_tokens:
             self.used += Usage(prompt_tokens=event.prompt_tokens, completion_tokens=event.completion_tokens, cost=event.cost)
-        if calls > limits.calls_max:
+        if scope.above is not None:
+            self._spend_below(event, scope)
+        if event.over:
+            most = limits.calls_max if event.over == "calls" else limits.tokens_max
+            self.limit_reached(f"the run has used up the {event.over} that {event.over}_max {most} allows")
+        elif calls > limits.calls_max:
             self.limit_reached(f"the run has made {calls} calls; calls_max is {limits.calls_max}")
         elif limits.tokens_max is not None and self.used.total_tokens > limits.tokens_max:
             self.limit_reached(f"the run has used {self.used.total_tokens} tokens; tokens_max is {limits.tokens_max}")
@@ -97,6 +124,22 @@ class Endings(ABC):
                     f"{cost.unpriced_tokens} tokens have no price, so cost_max {limits.cost_max} cannot be kept; "
                     "give Node(prices=...) the price of their model, or the definition prompt_cost and completion_cost"
                 )
+
+    def _spend_below(self, event: history.Settled, scope: Scope) -> None:
+        """Count what a step of a sub-workflow used for it and for those it is a part of."""
+        for one in reversed(_sub_workflows(scope)):
+            most = one.graph.definition.limits
+            one.calls += event.calls
+            one.tokens += event.prompt_tokens + event.completion_tokens
+            if one.calls > most.calls_max:
+                self._part_reached(one, f"has made {one.calls} calls; calls_max is {most.calls_max}")
+            elif most.tokens_max is not None and one.tokens > most.tokens_max:
+                self._part_reached(one, f"has used {one.tokens} tokens; tokens_max is {most.tokens_max}")
+
+    def _part_reached(self, scope: Scope, what: str) -> None:
+        """Fail a sub-workflow over one of its limits."""
+        told = f"the sub-workflow {scope.graph.definition.name} {what}"
+        self.end_scope(scope, "failed", response.failure("WORKFLOW_LIMIT_REACHED", told), undoes=True)
 
     @property
     def cost(self) -> Cost | None:
@@ -240,6 +283,7 @@ class Endings(ABC):
         stand_in.numbers[number] = Role.UNDO
         self.waits[number] = stand_in
         attempt = scope.undo_attempts
+        self.calls += 1  # whatever the limits say: what was done has to be taken back
         call = history.Call(
             number, undo.place, undo.node, undo.agent, undo.capability, undo.inputs, undo.message, attempt=attempt, is_undo=True
         )
@@ -321,6 +365,15 @@ def _runs(activity: Activity) -> bool:
     if any(role is Role.STEP for role in activity.numbers.values()) or activity.below is not None:
         return True
     return any(map(_runs, activity.items or ()))
+
+
+def _sub_workflows(scope: Scope) -> list[Scope]:
+    """Return a scope and those it is a part of, the innermost first, without the run itself."""
+    found: list[Scope] = []
+    while scope.above is not None:
+        found.append(scope)
+        scope = scope.above.scope
+    return found
 
 
 def _leaves(scope: Scope) -> Any:

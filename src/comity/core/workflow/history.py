@@ -34,6 +34,7 @@ class Settled(Struct, frozen=True, tag="settled", omit_defaults=True, gc=False):
     completion_tokens: int = 0
     calls: int = 0  # made below the step
     cost: Cost | None = None  # of the tokens, by the node's prices
+    over: str = ""  # `calls` or `tokens`: the run had none left for the step, or for a call below it
     is_outlined: bool = False  # the reply's data is left to the record of the call, which has it
 
 

@@ -252,7 +252,7 @@ def _recorded(
     match command, event:
         case history.Call() | history.Aggregate(), history.Settled():
             if command.place in replies:
-                return replace(event, step=command.step, reply=dict(replies[command.place]))
+                return replace(event, step=command.step, reply=dict(replies[command.place]), over="")
             return replace(event, step=command.step) if _comparable_call(command) == asked else None
         case history.Timer(), history.Fired():
             return replace(event, timer=command.timer) if event.at_ms >= command.due_at else None

@@ -92,6 +92,9 @@ class Scope(Struct, eq=False):
     undo_attempts: int = 0
     undo_failures: list[str] | None = None
     last: GraphNode | None = None  # the latest node that gave a result
+    steps: int = 0  # of a sub-workflow: counted as those of the run are
+    calls: int = 0
+    tokens: int = 0
 
 
 class Each(Struct, eq=False):

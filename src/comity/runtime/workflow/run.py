@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from comity.core.call.limits import WARNINGS_MAX, Limits
+from comity.core.call.limits import CALLS_CEILING, WARNINGS_MAX
 from comity.core.call.machine import CANCEL, PAUSED, RUNNING, SETTLED
 from comity.core.envelope.envelope import Background, Error, Reply, encode
 from comity.core.envelope.envelope import Status as ReplyStatus
@@ -28,6 +28,7 @@ from comity.core.workflow.response import failure, is_failure, response_of
 from comity.errors import UnavailableError
 from comity.runtime.call.call import Call
 from comity.runtime.call.draft import Draft
+from comity.runtime.call.replay import count_begun
 from comity.runtime.call.tasks import after_a_turn
 from comity.runtime.workflow.host import Host
 from comity.runtime.workflow.store import OUTLINE_BYTES, Pages, Question, RunRecord, Status
@@ -57,6 +58,7 @@ class Run:
         "_queued",
         "_since_ms",
         "_steps",
+        "_undoing",
         "_waiter",
         "call",
         "is_left",
@@ -78,10 +80,11 @@ class Run:
         self._acks: dict[int, asyncio.Future[None]] = {}  # of events from outside, by identity: they are in the history
         self._waiter: asyncio.Future[None] | None = None
         self._steps: dict[int, asyncio.Future[None]] = {}  # tasks, and waiters of calls
-        self._queued: deque[Callable[[], None]] = deque()  # start calls beyond what one call may have under way
+        self._queued: dict[int, Callable[[], None]] = {}  # start calls beyond what one call may have under way
         self._answered: dict[int, str] = {}  # by step: the id of the call whose reply it is, until its event is written
         self._along = self._since_ms = 0  # steps run in its own task since others had a turn, and when that was
         self._inline: int | None = None  # the step that the run itself waits for
+        self._undoing: set[int] = set()  # steps that take something back, for which the account has more
 
     # --- the loop ---
 
@@ -144,9 +147,40 @@ class Run:
             self.planner, commands = fold(program, events, flows.store.program)
             self._pages = Pages(self.run_id, len(events))
             if events:
+                self._limit(self.planner, commands)
                 return self.planner, self._without_cancelled(commands)
         self.planner = planner = Planner(program)
+        self._limit(planner, ())
         return planner, self._take(planner, history.Started(flows.now_ms(), self.run_id, given))
+
+    def _limit(self, planner: Planner, open_: Sequence[Command]) -> None:
+        """Give the account of the run, from which every call below it is charged, the limits of the run and what it has used.
+
+        Of the open steps, which the planner has counted, those that no process has begun are charged when they begin; for the
+        others the calls that were begun below them are charged now.
+        """
+        account, journal, used = self.call.account, self._flows.journal, 1 + planner.calls
+        for step in [one.step for one in open_ if isinstance(one, history.Call)]:
+            stored = journal.call(f"{self.run_id}.{step}")
+            used += -1 if stored is None or stored.request is None else count_begun(journal, stored.request)
+        account.calls_used, account.tokens_used = used, planner.used.total_tokens
+        self._set_limits(planner)
+
+    def _set_limits(self, planner: Planner) -> None:
+        """Set what the account of the run may spend: the limits of the run, or more while something is taken back."""
+        most, limits = planner.limits, self._flows.step_limits
+        if self._undoing:
+            left = replace(limits, calls_max=CALLS_CEILING, tokens_max=None)
+        else:  # the root is one of the calls of its account
+            left = replace(limits, calls_max=min(most.calls_max + 1, CALLS_CEILING), tokens_max=most.tokens_max)
+        self.call.account.widen(left)
+
+    def _over(self, reply: Reply) -> str:
+        """Return of what the run itself had too little for a step, or for a call below it."""
+        code = "" if reply.error is None else reply.error.code
+        if code == "BUDGET_CALLS_EXHAUSTED" and self.call.account.calls_left() < 1:
+            return "calls"
+        return "tokens" if code == "BUDGET_TOKENS_EXHAUSTED" and self.call.account.tokens_left() == 0 else ""
 
     def _without_cancelled(self, commands: list[Command]) -> list[Command]:
         """Leave out steps that were being stopped when the run was left: what is not known of them ended with it."""
@@ -220,7 +254,7 @@ class Run:
                 if len(planner.waits) == 1 and not self._steps and not self._inbox:
                     alone = command
                 elif len(self._steps) >= self._flows.step_limits.fan_out_max:
-                    self._queued.append(partial(self._start_call, planner, command))
+                    self._queued[command.step] = partial(self._start_call, planner, command)
                 else:
                     self._start_call(planner, command)
                 continue
@@ -232,7 +266,7 @@ class Run:
                 case history.Cancel():
                     self._stop(command.step)
                 case history.Aggregate():
-                    self._start(command.step, self._aggregate(planner, command))
+                    self._start(command.step, self._aggregate(command))
                 case _:
                     pass  # the record of the run shows questions, events and the end
         return alone
@@ -253,8 +287,14 @@ class Run:
 
     def _start(self, step: int, work: Coroutine[Any, Any, Reply]) -> None:
         task = self._flows.loop.create_task(self._finish(step, work), name=f"{self.run_id}.{step} of a workflow")
-        task.add_done_callback(lambda _: work.close())  # which a task that is cancelled at once has not begun
+        task.add_done_callback(partial(self._finished, step, work))
         self._steps[step] = task
+
+    def _finished(self, step: int, work: Coroutine[Any, Any, Reply], task: asyncio.Task[None]) -> None:
+        """End a step whose task was cancelled before it began."""
+        work.close()
+        if task.cancelled() and not self.is_left:
+            self._step_ended(step, _stopped())
 
     async def _finish(self, step: int, work: Coroutine[Any, Any, Reply]) -> None:
         try:
@@ -262,22 +302,25 @@ class Run:
         except asyncio.CancelledError:
             if self.is_left:
                 raise
-            error = Error.of("CALL_CANCELLED", "the run stopped this step")
-            reply = Reply(status=ReplyStatus.CANCELLED, error=error)
+            reply = _stopped()
         self._step_ended(step, reply)
 
     def _step_ended(self, step: int, reply: Reply) -> None:
         self._steps.pop(step, None)
         self._inbox.append(self._settled(step, reply))
         if self._queued:
-            self._queued.popleft()()
+            self._queued.pop(next(iter(self._queued)))()
         self._wake()
 
     def _settled(self, step: int, reply: Reply) -> history.Settled:
         usage, now_ms = reply.usage, self._flows.path.clock.now_ns() // 1_000_000
         self._answered[step] = reply.request_id
         used = (usage.prompt_tokens, usage.completion_tokens, usage.calls, usage.cost)
-        return history.Settled(now_ms, step, response_of(reply), *used)
+        over = "" if reply.error is None else self._over(reply)
+        if self._undoing and step in self._undoing and self.planner is not None:
+            self._undoing.discard(step)
+            self._set_limits(self.planner)
+        return history.Settled(now_ms, step, response_of(reply), *used, over)
 
     def _call(self, planner: Planner, command: history.Call) -> Call | Coroutine[Any, Any, Reply]:
         """Make the governed call of a step: return the call, or its reply to be awaited."""
@@ -285,7 +328,9 @@ class Run:
         inputs, message, context = command.inputs, command.message, None
         if command.instruction or command.question:
             inputs, message, context = _with_words(command, flows.takes(command.agent, command.capability))
-        limits = self._step_limits(planner) if planner.limits.tokens_max is not None else None
+        if command.is_undo:
+            self._undoing.add(command.step)
+            self._set_limits(planner)
         draft = Draft(
             command.agent,
             command.capability,
@@ -295,14 +340,14 @@ class Run:
             command.timeout_ms,
             None,
             context,
-            limits,
+            None,
             "none",
         )
         if (bind := flows.binder(command.agent, command.capability)) is not None:
             found = bind(flows.path.registry, inputs)
             if isinstance(found, Reply):
                 return after_a_turn(found)
-            draft = replace(found, timeout_ms=command.timeout_ms, limits=limits)
+            draft = replace(found, timeout_ms=command.timeout_ms)
         request_id = f"{self.run_id}.{command.step}"
         if self.call.leftovers is None:
             return flows.path.begin_under(self.call, draft, request_id)
@@ -317,15 +362,7 @@ class Run:
             await asyncio.sleep(READ_PAUSE_S)
         return reply
 
-    def _step_limits(self, planner: Planner) -> Limits | None:
-        """Return what narrows one step beyond what any call by a user may use: the tokens that the run has left."""
-        tokens_max = planner.limits.tokens_max
-        if tokens_max is None:
-            return None
-        left = max(tokens_max - planner.used.total_tokens, 0)
-        return replace(self._flows.step_limits, tokens_max=left)
-
-    async def _aggregate(self, planner: Planner, command: history.Aggregate) -> Reply:
+    async def _aggregate(self, command: history.Aggregate) -> Reply:
         """Make one reply of several, by a strategy of the node."""
         strategy = self._flows.strategies.get(command.strategy)
         if strategy is None:
@@ -337,8 +374,7 @@ class Run:
         ) -> Awaitable[Reply]:
             nonlocal asked
             asked += 1
-            limits = self._step_limits(planner)
-            draft = Draft(target, capability, inputs, objective, message, command.timeout_ms, None, None, limits, "none")
+            draft = Draft(target, capability, inputs, objective, message, command.timeout_ms, None, None, None, "none")
             return self._flows.path.call_under(self.call, draft, f"{self.run_id}.{command.step}.{asked}", 0)
 
         found = strategy(command.parts, command.options, ask)
@@ -351,6 +387,8 @@ class Run:
             self._flows.path.settlement.cancel(child, "its run does not need it any more")
         elif step in self._steps:
             self._steps[step].cancel()
+        elif self._queued.pop(step, None) is not None:  # it was never begun
+            self._inbox.append(self._settled(step, _stopped()))
 
     # --- waiting and ending ---
 
@@ -426,6 +464,11 @@ class Run:
             flows.path.settlement.settle(call, CANCEL, cancelled)
             raise asyncio.CancelledError
         return reply
+
+
+def _stopped() -> Reply:
+    """Return the reply of a step that the run stopped."""
+    return Reply(status=ReplyStatus.CANCELLED, error=Error.of("CALL_CANCELLED", "the run stopped this step"))
 
 
 def _shown_questions(open_: Mapping[int, history.Ask], before: Sequence[Question], now_ms: int) -> tuple[Question, ...]:

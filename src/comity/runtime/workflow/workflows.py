@@ -17,7 +17,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from comity.core.agent.agent import Agent
-from comity.core.call.limits import CALLS_CEILING, CHAIN_MAX, INPUTS_BYTES_MAX
+from comity.core.call.limits import CHAIN_MAX, INPUTS_BYTES_MAX
 from comity.core.document.payload import PayloadError, pack
 from comity.core.envelope.envelope import Error, Reply, Request
 from comity.core.envelope.envelope import Status as ReplyStatus
@@ -62,8 +62,6 @@ class Workflows(TimeTravel):
         limits = path.limits
         deeper = min(limits.depth_max + 1, CHAIN_MAX)  # a run is no agent: its steps may go as deep as a user's calls
         self.step_limits = replace(limits, depth_max=deeper)
-        # Of the root's account alone: its request carries those of a step, which its steps inherit.
-        self._run_limits = replace(self.step_limits, calls_max=CALLS_CEILING, tokens_max=None)
         self._runs: dict[str, Run] = {}  # in memory
         self._leftovers: dict[str, dict[str, Request]] = {}  # of runs that were put off: calls below them that are open
         self._waiters: dict[str, list[asyncio.Future[Reply]]] = {}
@@ -262,7 +260,6 @@ class Workflows(TimeTravel):
             opened.unwrap()
             raise AssertionError("a root that did not begin was refused")  # noqa: TRY004  a bug, no matter of types
         opened.is_detached = True
-        opened.account.widen(self._run_limits)
         run = Run(self, opened, record, self.park)
         self._runs[record.run_id] = run
         self._parked.pop(record.run_id, None)
