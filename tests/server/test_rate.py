@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from types import SimpleNamespace
 
 import pytest
+from outside_agents import bearer
+from served import serving
 
+from comity.core.access import Role
 from comity.errors import UnavailableError
 from comity.server import rate
 from comity.server.rate import BUCKETS_MAX, Rates
@@ -53,3 +57,24 @@ def test_the_oldest_bucket_goes_where_there_are_too_many(monkeypatch):
     rates.take("0")
     with pytest.raises(UnavailableError):
         rates.take("2")
+
+
+def test_a_user_has_one_bucket_for_all_tokens_and_an_address_one_for_wrong_ones():
+    async def main() -> None:
+        async with serving(rate_per_s=0.001, rate_burst=3) as served:
+            state = served.server.app.state
+
+            def token(user_id: str, tenant_id: str) -> str:
+                return state.auth.signed.tokens.for_user(
+                    user_id, roles=(Role.VIEWER,), tenant_id=tenant_id, now_ms=state.now_ms()
+                )
+
+            async def codes(*tokens: str) -> list[int]:
+                return [(await served.client.get("/v1/me", headers=bearer(one))).status_code for one in tokens]
+
+            assert await codes(*(token("ann", "acme") for _ in range(5))) == [200, 200, 200, 429, 429]
+            assert await codes(token("bob", "acme"), token("ann", "other")) == [200, 200]
+            assert await codes(*(f"wrong{number}" for number in range(5))) == [401, 401, 401, 429, 429]
+            assert await codes(token("eve", "acme")) == [200]  # of the same address, with a good token
+
+    asyncio.run(main())

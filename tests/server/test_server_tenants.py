@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from types import SimpleNamespace
 from typing import Any
 
@@ -182,6 +183,27 @@ def test_who_decides_the_own_question_sees_the_reply_in_clear_in_every_tenant(se
     assert served.client.post("/v1/calls", json=body, headers=theirs).json()["status"] == "needs_input"
     status, told = ask(served, "grant_approval", theirs, body={}, approval_id="acme-pay#1")
     assert (status, '["paid","ann@example.com"]' in told) == (200, True)
+
+
+def test_a_lease_is_good_in_its_own_tenant_and_for_its_own_agent_alone(served):
+    made = {"capability": "look", "to_agent": "lessee", "handoff_id": "leased"}
+    served.client.post("/v1/handoffs", json=made, headers=person(served))
+    _, taken = ask(served, "accept_handoff", person(served), handoff_id="leased", body={"agent_id": "lessee"})
+    body = {"lease": json.loads(taken)["lease"]}
+    other, own = (bearer(agent_token(served, name, user_id="ann", scope="handoff:write")) for name in ("other", "lessee"))
+    for who in (person(served, "acme"), other):
+        status, told = ask(served, "complete_handoff", who, handoff_id="leased", body=body | {"result": 1})
+        assert (status, "HANDOFF_LEASE_LOST" in told) == (409, True)
+    assert ask(served, "complete_handoff", own, handoff_id="leased", body=body | {"result": 1})[0] == 200
+
+
+def test_a_decision_of_the_operator_is_told_to_the_tenant_of_the_question_alone(served):
+    body = call("PAY", request_id="told-pay", session_id="told-s")
+    assert served.client.post("/v1/calls", json=body, headers=person(served, "acme")).json()["status"] == "needs_input"
+    before = served.state.live.seq
+    assert ask(served, "grant_approval", {}, body={}, approval_id="told-pay#1")[0] == 200
+    told = [one.tenant_id for one in served.state.live.since(before) if one.topic == "approval"]
+    assert told == ["acme"]
 
 
 NODE_WIDE: dict[str, dict[str, Any]] = {

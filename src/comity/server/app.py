@@ -17,7 +17,7 @@ from starlette.routing import BaseRoute, Router
 from starlette.routing import Route as Path
 
 from comity import Node
-from comity.errors import CallerError, ComityError, UnavailableError
+from comity.errors import CallerError, ComityError, RefusedError, UnavailableError
 from comity.server import console, table
 from comity.server.auth import STRANGER, Gate
 from comity.server.calls import CallDoor, Sender
@@ -25,7 +25,7 @@ from comity.server.connection import give_up
 from comity.server.guard import Guard
 from comity.server.logs import note_request
 from comity.server.openapi import document
-from comity.server.rate import Rates
+from comity.server.rate import Rates, sender_of
 from comity.server.routes import OPEN_PATHS, Endpoint, Route
 from comity.server.settings import Settings
 from comity.server.state import State
@@ -166,6 +166,8 @@ class App:
 
     def _found(self, scope: Scope, now: float, *, is_open: bool) -> Sender:
         heads = scope["comity.heads"] = read_heads(scope)
+        client = scope.get("client")
+        address = client[0] if client else ""
         self._guard.check_host(heads.host)
         if heads.origin is not None or heads.site is not None:
             path = scope["path"]
@@ -173,11 +175,14 @@ class App:
             self._guard.check_origin(heads.origin, heads.site, is_page=is_page)
         if is_open or (scope["method"] == "OPTIONS" and self._guard.cors(heads.origin)):
             scope["comity.principal"] = STRANGER
-            client = scope.get("client")
-            return Sender(heads, STRANGER, client[0] if client else "", 0.0)
-        principal = self.state.auth.authenticate(heads.authorization.decode("latin-1"), self.state.now_ms())
+            return Sender(heads, STRANGER, address, 0.0)
+        try:
+            principal = self.state.auth.authenticate(heads.authorization.decode("latin-1"), self.state.now_ms())
+        except RefusedError:
+            self._rates.take(f"{address} without a good token")
+            raise
         scope["comity.principal"] = principal
-        return Sender(heads, principal, principal.token_id or principal.name, now + SENDER_S)
+        return Sender(heads, principal, sender_of(principal), now + SENDER_S)
 
     def _with_cors(self, send: Send, heads: Heads) -> Send:
         return _with_headers(send, self._guard.cors(heads.origin))

@@ -92,12 +92,13 @@ async def deny(ask: Ask) -> Decided:
 
 async def _decide(ask: Ask, *, granted: bool) -> Decided:
     approval_id, tenant_id, node = ask.params["approval_id"], seen_tenant(ask.principal), ask.state.node
-    if not any(one.id == approval_id for one in node.approvals(tenant_id=tenant_id)):
+    asked = next((one for one in node.approvals(tenant_id=tenant_id) if one.id == approval_id), None)
+    if asked is None:
         raise unknown("approval", approval_id)
     by = ask.principal.user_id or "operator"
     reason = "" if ask.body is None else ask.body.reason
     reply = await node.decide(approval_id, granted=granted, by=by, tenant_id=tenant_id, reason=reason)
-    ask.state.live.tell("approval", tenant_id or "default", {"id": approval_id, "granted": granted})
+    ask.state.live.tell("approval", asked.tenant_id, {"id": approval_id, "granted": granted})
     return Decided(approval_id, granted, reply)
 
 

@@ -23,6 +23,11 @@ RECEIVERS_MAX: Final = 1_000
 HELD_MAX: Final = 10_000
 
 
+def lease_lost(handoff_id: str) -> RefusedError:
+    """Return the error of a lease that holds nothing."""
+    return RefusedError(f"the lease of {ascii(handoff_id)[:80]} has ended", code="HANDOFF_LEASE_LOST")
+
+
 class Held:
     """One handoff that a receiver behind HTTP has."""
 
@@ -81,7 +86,7 @@ class Receivers:
         """Return what a lease holds. Raises `RefusedError` HANDOFF_LEASE_LOST where it holds nothing any more."""
         found = self._held.get(handoff_id)
         if found is None or not secrets.compare_digest(found.id.encode(), lease.encode()):
-            raise RefusedError(f"the lease of {ascii(handoff_id)[:80]} has ended", code="HANDOFF_LEASE_LOST")
+            raise lease_lost(handoff_id)
         return found
 
     def renew(self, held: Held, now_ms: int) -> None:

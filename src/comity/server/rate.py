@@ -1,14 +1,20 @@
-"""How many requests one token, or one address without a token, may make: a token bucket each."""
+"""How many requests one user or agent, or one address without a good token, may make: a token bucket each."""
 
 from __future__ import annotations
 
 import time
 from typing import Final
 
+from comity.core.access import Principal
 from comity.errors import UnavailableError
 from comity.server.settings import Settings
 
 BUCKETS_MAX: Final = 10_000
+
+
+def sender_of(principal: Principal) -> str:
+    """Return whose requests are counted together: those of a user or an agent, however many tokens there are."""
+    return " ".join((principal.kind, principal.tenant_id, principal.user_id, principal.name))
 
 
 class Rates:

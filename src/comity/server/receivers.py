@@ -17,10 +17,10 @@ from comity.core.envelope.envelope import ExpectedOutput, Priority
 from comity.core.handoff.machine import ENDED, Handoff, State
 from comity.errors import ComityError, RefusedError
 from comity.server.agent_calls import trace_of
-from comity.server.auth import session_of, tenant_of, user_of
+from comity.server.auth import seen_tenant, session_of, tenant_of, user_of
 from comity.server.calls import after_of
 from comity.server.handoffs import HandoffView, found, handoff_of, manager_of, view
-from comity.server.leases import LEASE_MS, Held
+from comity.server.leases import LEASE_MS, Held, lease_lost
 from comity.server.routes import Ask
 from comity.server.sight import handoff_for, sees_clear
 from comity.server.starting import checked_start
@@ -355,7 +355,13 @@ def _receiver(ask: Ask, agent_id: str, capabilities: list[str] | tuple[str, ...]
 
 
 def _held(ask: Ask) -> Held:
-    return ask.state.receivers.held(ask.params["handoff_id"], ask.body.lease)
+    """Return what the lease of a request holds. A lease is good in the tenant, and for the agent, that it was given to."""
+    principal, handoff_id = ask.principal, ask.params["handoff_id"]
+    held = ask.state.receivers.held(handoff_id, ask.body.lease)
+    is_theirs = seen_tenant(principal) in {None, held.receiver.tenant_id}
+    if not is_theirs or (principal.is_agent and principal.name != held.receiver.agent_id):
+        raise lease_lost(handoff_id)
+    return held
 
 
 def _leased(ask: Ask, handoff: Handoff, receiver: AsyncHandoffReceiver, lease_ms: int) -> Leased:

@@ -35,7 +35,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     keep_alive_s: int = 30
     connections_max: int = 10_000
     connections_per_address_max: int = 4_096
-    rate_per_s: float = 2_000.0  # requests of one token
+    rate_per_s: float = 2_000.0  # requests of one user or agent
     rate_burst: int = 4_000
     drain_s: float = 20.0
     heartbeat_s: float = 15.0  # between comments on an idle stream

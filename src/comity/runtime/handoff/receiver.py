@@ -94,7 +94,7 @@ class Receiver(DeskHost):
         )
         for problem in filter(None, problems):
             raise DeclarationError(f"{problem.path} {problem.message}")
-        self.agent_id = agent_id
+        self.agent_id, self.tenant_id = agent_id, tenant_id
         self.lease_ms = TIMEOUT_MS_CEILING if keeps else lease_ms
         self._keeps = keeps
         lanes = tuple(lane_of(tenant_id, one) for one in capabilities)
