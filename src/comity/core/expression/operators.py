@@ -29,6 +29,8 @@ def add(left: Any, right: Any) -> Any:
         if one is Duration:
             return Duration(left.ns + right.ns)
     if is_list(left) and is_list(right):
+        if len(left) + len(right) > TEXT_BYTES_MAX:
+            raise EvaluationError(f"a value may be {TEXT_BYTES_MAX} long")
         return [*left, *right]
     if {one, other} == {Timestamp, Duration}:
         return Timestamp(left.ns + right.ns)

@@ -64,12 +64,12 @@ class Activities(Maps):
                 return
             match spec.kind:
                 case Kind.SET | Kind.DECIDE:
-                    value = spec.data if node.value is None else node.value(variables)
-                    self.settle_now(scope, node, self._shaped(node, response.success(value), variables))
+                    value = spec.data if node.value is None else self.bounded(scope, node.number, node.value(variables))
+                    self.settle_now(scope, node, self._shaped(node, response.success(value), scope))
                 case Kind.JOIN:
                     led = [scope.graph.nodes[scope.graph.edges[one].source] for one in node.incoming if scope.edges[one]]
                     data = {one.spec.name: variables[one.spec.name].get("data") for one in led if one.number}
-                    self.settle_now(scope, node, response.success(data))
+                    self.settle_now(scope, node, response.success(self.bounded(scope, node.number, data)))
                 case Kind.FINISH:
                     self._finish(scope, node)
                 case Kind.ASK:
@@ -156,7 +156,7 @@ class Activities(Maps):
 
     def _run_below(self, activity: Activity) -> None:
         scope, node = activity.scope, activity.node
-        data = node.spec.input if node.value is None else node.value(scope.variables)
+        data = node.spec.input if node.value is None else self.bounded(scope, node.number, node.value(scope.variables))
         graph = self.program.parts[node.spec.workflow]
         if graph.input_validator is not None and (wrong := _invalid(graph.input_validator, {} if data is None else data)):
             what = f"the input of workflow {node.spec.workflow} is not what it takes: {wrong}"
@@ -174,7 +174,8 @@ class Activities(Maps):
             return
         found = self.result_of(scope, None, None)
         if node.spec.has_output:
-            found = {**found, "data": node.spec.output if node.output is None else node.output(scope.variables)}
+            made = node.spec.output if node.output is None else node.output(scope.variables)
+            found = {**found, "data": self.bounded(scope, node.number, made)}
         self.end_scope(scope, "completed", {**found, "message": text} if text else found, undoes=False)
 
     # --- questions, waits, aggregates ---
@@ -219,7 +220,7 @@ class Activities(Maps):
             for place, (event, data) in enumerate(self.mailbox):
                 if event == wait.event and self._matches(node, scope, data):
                     del self.mailbox[place]
-                    self.settle_now(scope, node, self._shaped(node, response.success(data), scope.variables))
+                    self.settle_now(scope, node, self._shaped(node, response.success(data), scope))
                     return
             scope.active[activity] = None
             due_at = self._due(activity)
@@ -324,7 +325,7 @@ class Activities(Maps):
                 return
             found = response.failure("CALL_NEEDS_INPUT", f"{node.spec.name} asked more than {QUESTIONS_MAX} questions")
         elif status in response.OK:
-            found = self._shaped(node, found, activity.scope.variables)
+            found = self._shaped(node, found, activity.scope)
         if found["status"] not in response.OK and self._tries_again(activity, found):
             return
         if found["status"] in response.OK:
@@ -354,13 +355,14 @@ class Activities(Maps):
         self._timer(activity, Role.PAUSE, self.now_ms + pause_ms)
         return True
 
-    def _shaped(self, node: GraphNode, found: dict[str, Any], variables: dict[str, Any]) -> dict[str, Any]:
+    def _shaped(self, node: GraphNode, found: dict[str, Any], scope: Scope) -> dict[str, Any]:
         """Return what a node gave as its `output` and `output_schema` say."""
         if node.is_plain:
             return found
         if node.output is not None or node.spec.has_output:
             try:
-                data = node.spec.output if node.output is None else node.output({**variables, "response": found})
+                made = node.spec.output if node.output is None else node.output({**scope.variables, "response": found})
+                data = self.bounded(scope, node.number, made)
             except (MappingError, EvaluationError) as error:
                 return unmapped(node, error)
             found = {**found, "data": data}
@@ -406,7 +408,7 @@ class Activities(Maps):
             except (MappingError, EvaluationError) as error:
                 self.work_done(activity, unmapped(node, error))
         elif role is Role.DELAY:
-            self.node_done(activity, self._shaped(node, response.success({"at": self.now_ms}), scope.variables))
+            self.node_done(activity, self._shaped(node, response.success({"at": self.now_ms}), scope))
         elif role is Role.DUE:
             self._overdue(activity)
 
@@ -417,7 +419,7 @@ class Activities(Maps):
         if ask is not None and ask.has_default:
             answer = ask.default if node.default is None else node.default(activity.scope.variables)
             found = response.success({"answer": answer, "defaulted": True})
-            self.node_done(activity, self._shaped(node, found, activity.scope.variables))
+            self.node_done(activity, self._shaped(node, found, activity.scope))
             return
         what = (
             "no answer came" if ask is not None else f"the event {node.spec.wait.event if node.spec.wait else ''} did not come"
@@ -439,7 +441,7 @@ class Activities(Maps):
                 self.work_done(activity, unmapped(activity.node, error))
             return
         found = response.success({"answer": answer, "by": by} if by else {"answer": answer})
-        self.node_done(activity, self._shaped(activity.node, found, activity.scope.variables))
+        self.node_done(activity, self._shaped(activity.node, found, activity.scope))
 
     def received(self, event: str, data: Any) -> None:
         """Give an event to every node that waits for it; keep an event that no node waits for."""
@@ -451,7 +453,7 @@ class Activities(Maps):
             try:
                 if not self._matches(activity.node, activity.scope, data):
                     continue
-                found = self._shaped(activity.node, response.success(data), activity.scope.variables)
+                found = self._shaped(activity.node, response.success(data), activity.scope)
             except EvaluationError as error:
                 found = response.failure("WORKFLOW_CONDITION_FAILED", f"`match` of {activity.node.spec.name}: {error}")
             was_taken = True

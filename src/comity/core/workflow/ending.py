@@ -11,11 +11,13 @@ from comity.core.expression import EvaluationError
 from comity.core.workflow import history, response
 from comity.core.workflow.graph import GraphNode, Program
 from comity.core.workflow.history import Command
-from comity.core.workflow.mapping import MappingError
+from comity.core.workflow.mapping import MappingError, size_of
 from comity.core.workflow.scope import Activity, Ending, Mailbox, Role, Scope, State
 
 UNDO_ATTEMPTS_MAX: Final = 3
 UNDO_PAUSE_MS: Final = 1_000
+VALUE_BYTES_MAX: Final = 8 * 1024 * 1024  # of what a node makes of others: `set`, `decide`, `join`, `output`
+SCOPE_BYTES_MAX: Final = 64 * 1024 * 1024  # of all that in one graph under way
 
 
 class Endings(ABC):
@@ -324,6 +326,19 @@ class Endings(ABC):
 
     # --- results ---
 
+    def bounded(self, scope: Scope, number: int, value: Any) -> Any:
+        """Return what a node made of other values. Raises `MappingError` if it, or all that its scope holds, is too large."""
+        size = size_of(value, VALUE_BYTES_MAX)
+        if size > VALUE_BYTES_MAX:
+            raise MappingError(f"it has more than {VALUE_BYTES_MAX} bytes")
+        if scope.sizes is None:
+            scope.sizes = {}
+        held = scope.held + size - scope.sizes.get(number, 0)
+        if held > SCOPE_BYTES_MAX:
+            raise MappingError(f"with it, {scope.graph.definition.name} would hold more than {SCOPE_BYTES_MAX} bytes")
+        scope.sizes[number], scope.held = size, held
+        return value
+
     def result_of(self, scope: Scope, node: GraphNode | None, found: dict[str, Any] | None) -> dict[str, Any]:
         """Return the response of a scope that is complete: its `output`, or the data of the nodes that nothing follows.
 
@@ -334,7 +349,7 @@ class Endings(ABC):
         message = ""
         try:
             if definition.has_output:
-                data = definition.output if graph.output is None else graph.output(variables)
+                data = definition.output if graph.output is None else self.bounded(scope, -1, graph.output(variables))
             elif node is not None and found is not None:
                 data = found.get("data")
             else:

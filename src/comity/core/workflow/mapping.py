@@ -32,6 +32,7 @@ _JSON_SUFFIX: Final = re.compile(r"\|\s*json\s*$")
 _SINGULAR: Final = re.compile(r"""\$(?:\s*(?:\.\s*[^\W\d]\w*|\[\s*(?:-?\d+|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')\s*\]))*\s*""")
 _LITERALS: Final = frozenset({"true", "false", "null"})
 TEMPLATE_CHARS_MAX: Final = 100_000
+TEXT_CHARS_MAX: Final = 1024 * 1024  # of a text with its templates filled in
 
 
 class MappingError(Exception):
@@ -151,9 +152,38 @@ def _text(text: str) -> Render | None:
         return parts[0].render  # type: ignore[union-attr]
 
     def render(variables: Variables) -> str:
-        return "".join(part if isinstance(part, str) else _printed(part, part.render(variables)) for part in parts)
+        pieces: list[str] = []
+        chars = 0
+        for part in parts:
+            piece = part if isinstance(part, str) else _printed(part, part.render(variables))
+            chars += len(piece)
+            if chars > TEXT_CHARS_MAX:
+                raise MappingError(f"the text that begins with {text[:40]!r} has more than {TEXT_CHARS_MAX} characters")
+            pieces.append(piece)
+        return "".join(pieces)
 
     return render
+
+
+def size_of(value: Any, most: int) -> int:
+    """Return about how many bytes a value has as JSON; stops counting once it is more than `most`.
+
+    What stands in a value several times is counted each time, as it is written.
+    """
+    size, waiting = 0, [value]
+    while waiting and size <= most:
+        one = waiting.pop()
+        if type(one) is str:
+            size += len(one) + 3
+        elif isinstance(one, Mapping):
+            size += 2 + sum(len(key) + 4 for key in one)
+            waiting += one.values()
+        elif isinstance(one, list | tuple):
+            size += 2 + len(one)
+            waiting += one
+        else:
+            size += 4
+    return size
 
 
 def _printed(template: Template, value: Any) -> str:

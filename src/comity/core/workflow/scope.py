@@ -95,6 +95,8 @@ class Scope(Struct, eq=False):
     steps: int = 0  # of a sub-workflow: counted as those of the run are
     calls: int = 0
     tokens: int = 0
+    sizes: dict[int, int] | None = None  # by node: about how many bytes the value has that its mapping made
+    held: int = 0  # the sum of them
 
 
 class Each(Struct, eq=False):
