@@ -13,7 +13,7 @@ from redaction_corpus import new_vault
 
 from comity.core.redaction import StreamRedactor, redact_text, redact_value
 from comity.core.redaction.columns import cells_of, open_table
-from comity.core.redaction.joints import as_words, without_owner
+from comity.core.redaction.joints import as_words, without_owners
 
 # Kind: labels of several languages, and values.
 KINDS: dict[str, tuple[list[str], list[str]]] = {
@@ -199,9 +199,36 @@ def test_a_label_is_read_as_words_and_a_colon(before, words):
 
 
 def test_whose_a_value_is_may_stand_between_its_label_and_the_value():
-    assert without_owner("PIN of my card: ") == "PIN: "
-    assert without_owner("PIN: ") == "PIN: "
+    assert list(without_owners("PIN of my card: ")) == ["PIN: "]
+    assert list(without_owners("Date of birth of the pupil of 4b: ")) == []
+    assert list(without_owners("Date of birth of the pupil: ")) == ["Date of birth: ", "Date: "]
+    assert list(without_owners("PIN: ")) == []
     assert redact_text("The door PIN for my flat is 4829.", new_vault()).text.startswith("The door PIN for my flat is [[")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("Date of birth of the apprentice: 2004-03-19", "2004-03-19"),
+        ("Date de naissance de la locataire : 19/03/1984", "19/03/1984"),
+        ("Data di nascita dell'apprendista: 19/03/2004", "19/03/2004"),
+        ("Teléfono de la vecina de Luis: 655 120 987", "655 120 987"),
+        ("Mobilnummer vom Hausmeister: 0171 3344556", "0171 3344556"),
+        ("Паспорт серия и номер 46 12 553071", "46 12 553071"),
+        ("Medicare beneficiary ID: 2FH5-TR4-WC18", "2FH5-TR4-WC18"),
+    ],
+)
+def test_a_label_with_words_that_say_whose_it_is_names_the_value(text, value):
+    assert value not in redact_text(text, new_vault()).text
+
+
+def test_words_that_say_whose_a_number_is_make_no_label_of_any_other_word():
+    for text in (
+        "Date of issue of the licence: 2011-12-30",
+        "number of calls of the team: 2345678",
+        "Preis der Ware: 612 345 678",
+    ):
+        assert redact_text(text, new_vault()).text == text
 
 
 def test_a_number_beside_a_thing_is_left_and_beside_the_next_label_it_is_not():

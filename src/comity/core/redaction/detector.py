@@ -13,7 +13,7 @@ from enum import Enum, StrEnum, auto
 from functools import cache
 from typing import Protocol
 
-from comity.core.redaction.joints import as_words, without_owner
+from comity.core.redaction.joints import as_words, without_owners
 from comity.core.redaction.shapes import (
     COUNTED,
     SHAPE_CHARS_MAX,
@@ -166,7 +166,7 @@ class PatternDetector:
         if self.context is None:
             return False
         said = as_words(words)
-        return self.context.end_in(said) >= 0 or self.context.end_in(without_owner(said)) >= 0
+        return any(self.context.end_in(one) >= 0 for one in (said, *without_owners(said)))
 
     def may_join(self, words: str) -> bool:
         """Return False only if nothing before these words can name the kind of a number behind them."""
@@ -238,8 +238,11 @@ class PatternDetector:
 
     def _nearest_label(self, before: str) -> Before:
         said = self._label_right_before(before)
-        if said is Before.NO_LABEL and (shorter := without_owner(before)) != before:
-            return self._label_right_before(shorter)
+        if said is Before.NO_LABEL:
+            for shorter in without_owners(before):
+                said = self._label_right_before(shorter)
+                if said is not Before.NO_LABEL:
+                    break
         return said
 
     def _label_right_before(self, before: str) -> Before:

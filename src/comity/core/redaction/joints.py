@@ -7,6 +7,7 @@ the same whichever format it stands in. `JOINT` is the same for patterns that ho
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
@@ -46,12 +47,13 @@ _YAML_TYPE = re.compile(r":[ ]!!(?:str|int|float)[ ][\"']?\Z")
 _OPTION = re.compile(r"(?<![^\s])--(?P<name>[a-z][a-z-]{1,40})(?:=|[ ])[\"']?\Z")  # of a command line
 
 
-# "PIN of my card: ", "phone for the flat is ": whose the value is says nothing of what it is.
+# "PIN of my card: ", "phone for the flat is ": whose the value is says nothing of what it is. The last such words are found.
 _WHOSE = re.compile(
-    r"(?<=[^\W\d_])[ ](?:of|for|at|from|meiner|meines|meinem|von|der|des|de|du|del|della|di|do|da|para|pour|per"
-    r"|für|van|voor|av|till"
-    r"|mojej|mojego|od)(?:[ ][^\W\d_][\w'’-]{0,16}){1,4}(?P<says>:[ ]|[ ](?:is|ist|est|es|è|é|to|jest|was|lautet)[ ])\Z"
+    r"(?s:.*[^\W\d_])(?P<whose>[ ](?:(?:of|for|at|from|meiner|meines|meinem|von|vom|der|des|den|de|du|del|dello|della|dei|degli"
+    r"|delle|di|do|da|dos|das|para|pour|per|für|van|voor|av|till|mojej|mojego|od)[ ]|dell['’]|d['’])"
+    r"[^\W\d_][\w'’-]{0,16}(?:[ ][^\W\d_][\w'’-]{0,16}){0,3}(?::[ ]|[ ](?:is|ist|est|es|è|é|to|jest|was|lautet)[ ]))\Z"
 )
+_OWNERS_MAX = 3  # "phone of the office of the landlord of the flat: "
 
 
 @lru_cache(maxsize=2048)
@@ -81,10 +83,14 @@ def as_words(before: str) -> str:
     return head + joint
 
 
-def without_owner(before: str) -> str:
-    """Return the text before a value without the words that say whose it is; the same text if there are none."""
-    whose = _WHOSE.search(before) if before[-1:] == " " else None
-    return before if whose is None else f"{before[: whose.start()]}: "
+def without_owners(before: str) -> Iterator[str]:
+    """Yield the text before a value without the words that say whose it is, one owner less each time."""
+    for _ in range(_OWNERS_MAX):
+        whose = _WHOSE.match(before) if before[-1:] == " " else None
+        if whose is None:
+            return
+        before = f"{before[: whose.start('whose')]}: "
+        yield before
 
 
 def _without_tags(before: str) -> str:

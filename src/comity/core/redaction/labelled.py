@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 
 from comity.core.redaction.detector import Category
-from comity.core.redaction.joints import as_words, without_owner
+from comity.core.redaction.joints import as_words, without_owners
 from comity.core.redaction.shapes import (
     COUNTED,
     HINT_AFTER_LETTER,
@@ -33,7 +33,7 @@ _JOINT_WORDS = frozenset(
         " numero número numéro nummer numer номер no nr num nº n° is was ist lautet es est sono wynosi"
         " är er og of the my and or und et y on at to me do da de del di des du der la le les el il"
         " client cliente kunde kunden patient patiente paziente customer employee user member for von é è jego jej"
-        " albo lub oder ou o of eller tai или або vagy nebo"
+        " albo lub oder ou o of eller tai или або vagy nebo и"
         " contact contacto contatto contato kontakt casa trabajo trabalho lavoro ufficio bureau oficina domicile"
         " assistito assistita dipendente"
         " a patiënt cliënt klant segurado titular assuré salarié locataire versicherter mieter pacient trabajador empleado"
@@ -132,8 +132,12 @@ class LabelledDetector:
         if before.isascii() and not self._could_name(before):
             return None
         found = self._rule_right_before(before)
-        if found is None and (shorter := without_owner(before)) != before:
-            before, found = shorter, self._rule_right_before(shorter)
+        if found is None or found[2]:  # what stands between may say whose the number is
+            for shorter in without_owners(before):
+                near = self._rule_right_before(shorter)
+                if near is not None and not near[2]:
+                    before, found = shorter, near
+                    break
         return None if found is None else (found[0], ":" in before[found[1] :], found[2])
 
     def _rule_right_before(self, before: str) -> tuple[int, int, bool] | None:

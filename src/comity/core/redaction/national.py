@@ -67,7 +67,7 @@ _PERSONAL: Final = {
     "za.idnr": r"id (?:number|no|nr)|south african id|sa id|rsa id",
     "lv": r"personas kods",
     "medicare_card": r"medicare (?:card )?(?:number|no)",
-    "medicare": r"medicare(?: card)?|mbi",
+    "medicare": r"medicare(?: card| beneficiary(?: id(?:entifier)?| number)?)?|mbi",
     "ihi": r"ihi|individual healthcare identifier",
     "au.crn": r"crn",
     "nz.nhi": r"nhi",
