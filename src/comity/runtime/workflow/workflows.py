@@ -416,7 +416,7 @@ class Workflows(TimeTravel):
             if (run := self._held(run_id)) is not None:
                 try:
                     event = await self.told.event(run.call, sent)
-                except RefusedError as error:
+                except (CallerError, RefusedError) as error:
                     log.warning("what another process sent to run %s is dropped: %s", run_id, error)
                 else:
                     if (run := self._held(run_id)) is None:
