@@ -34,7 +34,15 @@ def test_every_labelled_pair_is_judged_as_labelled(name: str, least: int) -> Non
 
 
 @pytest.mark.parametrize(
-    "name", ["further_pairs.yaml", "everyday_pairs.yaml", "plain_pairs.yaml", "trades_pairs.yaml", "classes_pairs.yaml"]
+    "name",
+    [
+        "further_pairs.yaml",
+        "everyday_pairs.yaml",
+        "plain_pairs.yaml",
+        "trades_pairs.yaml",
+        "classes_pairs.yaml",
+        "spoken_pairs.yaml",
+    ],
 )
 def test_pairs_that_were_labelled_without_a_look_at_the_rules_are_judged_as_labelled_but_for_a_few(name: str) -> None:
     found = judged(read_corpus(Path(__file__).parent / name))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from comity.core.orchestration.conflict.statuses import BY_FIELD
 from comity.core.orchestration.conflict.units import SIGNS
 
 ALIASES: Final = {
@@ -50,25 +51,6 @@ _STATES: Final = {
     "sc": "south carolina", "sd": "south dakota", "tn": "tennessee", "tx": "texas", "ut": "utah", "vt": "vermont",
     "va": "virginia", "wa": "washington", "wv": "west virginia", "wi": "wisconsin", "wy": "wyoming",
 }  # fmt: skip
-_STATUSES: Final = {
-    name: first
-    for first, names in (
-        ("complete", "closed|resolved|done|completed|finished|solved"), ("open",
-        "unresolved|outstanding|not closed|not resolved|unsolved"),
-        ("in progress", "wip|work in progress|ongoing|started|active|underway|under way|running|in process|processing"),
-        ("on hold", "paused|suspended|held|parked"), ("pending", "awaiting|waiting|queued|not started|to do|todo|scheduled"),
-        ("cancelled", "canceled|aborted|called off|void|voided"), ("live", "in production|deployed|released"),
-        ("blocked", "stuck|impeded"), ("failed", "failure|error|unsuccessful"), ("passed",
-        "pass|success|successful|succeeded|ok"),
-        ("won't fix", "wontfix"), ("unpaid", "due|payable|not paid"), ("overdue", "past due|late|delayed"),
-        ("in transit", "on the way|shipped|dispatched|en route|out for delivery"),
-    )
-    for name in names.split("|")
-}  # fmt: skip
-_PAYMENTS: Final = {
-    "outstanding": "unpaid", "due": "unpaid", "open": "unpaid", "not paid": "unpaid", "payable": "unpaid", "settled": "paid",
-    "cleared": "paid", "paid in full": "paid", "past due": "overdue", "late": "overdue", "in arrears": "overdue",
-}  # fmt: skip
 _GRADES: Final = {
     "p1": "critical", "sev1": "critical", "sev 1": "critical", "highest": "critical", "blocker": "critical",
     "moderate": "medium",
@@ -106,12 +88,19 @@ _PEOPLES: Final = {
     "canadian": "canada",
     "australian": "australia", "mexican": "mexico", "brazilian": "brazil", "korean": "south korea", "nigerian": "nigeria",
 }  # fmt: skip
+_BLOOD: Final = {
+    f"{group}{joint}{word}": f"{group}{sign}"
+    for group in ("a", "b", "ab", "o")
+    for sign, words in (("+", "positive|pos|+|+ve"), ("-", "negative|neg|-|−|-ve"))
+    for word in words.split("|")
+    for joint in ("", " ")
+}
 FIELD_ALIASES: Final = tuple(
     (re.compile(rf"(?:^|_)(?:{names})$"), aliases)
     for names, aliases in (
         ("lang|language|languages|locale", _LANGUAGES),
-        ("payment_status|payment|invoice_status|billing_status", _PAYMENTS),
-        ("status|task_state|order_state|ticket_state|progress|condition", _STATUSES),
+        *BY_FIELD,
+        ("blood|blood_type|blood_group|rhesus", _BLOOD),
         ("state|province", _STATES),
         (
             "priority|severity|risk|risk_level|level|urgency|impact|likelihood|probability|rating|grade|demand|confidence",
@@ -124,6 +113,7 @@ FIELD_ALIASES: Final = tuple(
         ("sentiment|tone|mood|feedback", _FEELINGS),
     )
 )  # the first that fits a field's name
+STATUSES: Final = frozenset(fields for fields, aliases in FIELD_ALIASES if any(aliases is one for _, one in BY_FIELD))
 NICKNAMES: Final = {
     "bob": "robert", "rob": "robert", "bill": "william", "will": "william", "mike": "michael", "liz": "elizabeth",
     "beth": "elizabeth", "kate": "katherine", "kathy": "katherine", "tom": "thomas", "jim": "james", "dave": "david",

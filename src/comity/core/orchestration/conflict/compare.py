@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, Final
 
 from comity.core.orchestration.conflict import sentences, texts
@@ -13,19 +11,13 @@ from comity.core.orchestration.conflict.clock import clock, clock_beside
 from comity.core.orchestration.conflict.dates import Interval, intervals_of_both, meet, month
 from comity.core.orchestration.conflict.fields import Claim, walk
 from comity.core.orchestration.conflict.finding import Finding, Relation, Rules, is_missing, name_of
-from comity.core.orchestration.conflict.identifiers import is_identifier, same_identifier
+from comity.core.orchestration.conflict.identifiers import are_phones, is_identifier, same_identifier, same_phone
+from comity.core.orchestration.conflict.near import SAME, are_near
 from comity.core.orchestration.conflict.quantity import LENGTH_MAX, Quantity, nothing, quantities
 from comity.core.orchestration.conflict.tuples import PLACE_TOLERANCE, ends, place, sides, week
-from comity.core.orchestration.conflict.units import CALENDAR, CURRENCIES, DOLLARS, UNITS
+from comity.core.orchestration.conflict.units import CURRENCIES, DOLLARS, UNITS
 
-SAME: Final = 1e-9  # of the larger number: what arithmetic with units leaves
-TOLERANCE_KELVIN: Final = 0.3  # a share of an absolute temperature means nothing
-TOLERANCE: Final = 0.01  # of the larger number
-TOLERANCE_ROUGH: Final = 0.05  # where a number is said to be about right
-TOLERANCE_CALENDAR: Final = 0.03  # between days and months, which have no one length
-COUNT_MAX: Final = 1_000  # whole numbers below it are counts, and exact
 SHARED_LISTS: Final = 0.5  # of all their items two lists share if they agree
-ALMOST_ALL: Final = 0.95  # two shares from 95 % on are compared by what each lacks: 99.9 % and 99 % are far apart
 SHORT_LIST: Final = 3  # items; in longer lists one may differ
 DEPTH_MAX: Final = 32
 PAIRS_MAX: Final = 2_500  # of items of two lists that are compared each with each
@@ -48,9 +40,13 @@ _CLOSED_SET: Final = re.compile(
     r"required|mandatory|included|excluded|team|crew|panel|board|speakers|authors|owners|directors|guests|winners|medications)(?:_|$)"
 )
 _ONE_ANSWER: Final = re.compile(r"(?:^|_)(?:cause|reason|diagnosis|verdict|decision|outcome|culprit|who)(?:_|$)")
-_BILLED: Final = re.compile(r"(?:^|_)(?:invoice|total|price|balance|due|paid|refund|rent|deposit|fee|bill|fare)(?:_|$)")
+_ADVICE: Final = re.compile(
+    r"(?:^|_)(?:recommendations?|advice|advise|decision|proposal|suggestion|next_step|action|plan|verdict|guidance|strategy|stance)$"
+)
 _STOCK: Final = re.compile(r"(?:^|_)(?:in_stock|available)$")
-_STATE: Final = re.compile(r"(?:^|_)(?:status|state|stage|phase|availability|available|in_stock|result|outcome|decision)$")
+_STATE: Final = re.compile(
+    r"(?:^|_)(?:status|state|stage|phase|availability|available|in_stock|result|outcome|decision|approval|health)$"
+)
 _OPEN_SET: Final = re.compile(r"(?:^|_)(?:tags?|keywords?|topics?|themes?|labels?|examples?|categories|ideas)$")
 _TRUTH: Final = re.compile(r"^(?:is|has|have|can|should|does|was|needs?|allow|enable)(?:s|d)?_")
 _SERIES: Final = re.compile(
@@ -94,8 +90,11 @@ def _compare(left: Any, right: Any, path: str, rules: Rules, depth: int) -> Find
 
 def _says_nothing(value: Any, path: str) -> bool:
     """Return whether a value says nothing; of a status "pending" and "unavailable" say something."""
-    is_state = isinstance(value, str) and texts.plain(value) in {"pending", "unavailable"} and _STATE.search(name_of(path))
-    return not is_state and is_missing(value)
+    is_state = (
+        isinstance(value, str) and texts.plain(value) in {"pending", "unavailable", "empty"} and _STATE.search(name_of(path))
+    )
+    is_none = isinstance(value, str) and texts.plain(value) == "none" and name_of(path).startswith(("has_", "have_"))
+    return not is_state and not is_none and is_missing(value)
 
 
 def _none_of(said: Any, other: Any) -> Finding | None:
@@ -150,7 +149,7 @@ def _truth(value: Any, path: str, is_asked: bool) -> bool | None:
         return said == about
     if (known := texts.truth(value)) is not None:
         return known
-    if is_asked and said in {"1", "0", "t", "f"}:
+    if is_asked and said in {"1", "0", "t", "f", "none"}:
         return said in {"1", "t"}
     if _STOCK.search(name) and (found := quantities(value)):
         return found[0].high > 0
@@ -209,7 +208,8 @@ def _numbers(left: Any, right: Any, path: str, rules: Rules, depth: int) -> Find
         return None
     pairs = [(one, other) for one in ones for other in others]
     alike = [(one, other) for one, other in pairs if one.dimension == other.dimension]  # 5 m beside 6 km is no million
-    findings = [_quantities(one, other, path, rules) for one, other in alike or pairs]
+    same = [pair for pair in alike if pair[0].dimension == "money" and pair[0].unit == pair[1].unit]  # 50 cents are of $ or €
+    findings = [_quantities(one, other, path, rules) for one, other in same or alike or pairs]
     return min(findings, key=lambda found: (Relation.AGREE, Relation.UNKNOWN, Relation.CONFLICT).index(found.relation))
 
 
@@ -250,7 +250,7 @@ def _quantities(one: Quantity, other: Quantity, path: str, rules: Rules) -> Find
             return Finding(Relation.CONFLICT, "units of different dimensions")
         bare, said = (one, other) if not one.dimension else (other, one)
         note = f"the number without a unit is taken to be in {said.unit or 'the unit of the other'}"
-        if said.dimension == "share" and _are_near(bare, said, path, rules):
+        if said.dimension == "share" and are_near(bare, said, path, rules):
             return Finding(Relation.AGREE, "number", note)  # 0.12 is 12 %
         if said.dimension not in {"money", "temperature"}:
             bare = Quantity(bare.low * said.size, bare.high * said.size, bare.half * said.size, is_whole=bare.is_whole)
@@ -261,7 +261,7 @@ def _quantities(one: Quantity, other: Quantity, path: str, rules: Rules) -> Find
         return _currencies(one, other, path, rules)
     elif one.unit and other.unit and not one.dimension and not texts.same_category(one.unit, other.unit)[0]:
         return Finding(Relation.CONFLICT, "counts of different things")
-    return Finding(_verdict(_are_near(one, other, path, rules)), one.dimension or other.dimension or "number", note)
+    return Finding(_verdict(are_near(one, other, path, rules)), one.dimension or other.dimension or "number", note)
 
 
 def _currency(money: Quantity, rules: Rules) -> str:
@@ -273,7 +273,7 @@ def _currencies(one: Quantity, other: Quantity, path: str, rules: Rules) -> Find
     units = [_currency(side, rules) for side in (one, other)]
     if all(unit in rules.rates for unit in units):
         first, second = (_exchanged(side, rules.rates[unit]) for side, unit in zip((one, other), units, strict=True))
-        return Finding(_verdict(_are_near(first, second, path, rules, at_least=0.02)), "money at the rate given")
+        return Finding(_verdict(are_near(first, second, path, rules, at_least=0.02)), "money at the rate given")
     is_a_dollar = "$" in (one.unit, other.unit) and all(unit in DOLLARS for unit in units)
     if not is_a_dollar and one.is_point and other.is_point and abs(one.low - other.low) <= SAME * abs(one.low):
         return Finding(Relation.CONFLICT, "one amount in two currencies")
@@ -288,55 +288,12 @@ def _verdict(is_same: bool) -> Relation:
     return Relation.AGREE if is_same else Relation.CONFLICT
 
 
-def _limits(one: Quantity, other: Quantity) -> tuple[Quantity, Quantity] | None:
-    """Return the limits of two bounds on one side, "at most 4" and "at most 8"; None for anything else."""
-    if one.high == other.high == math.inf:
-        return replace(one, high=one.low), replace(other, high=other.low)
-    if one.low == other.low == -math.inf:
-        return replace(one, low=one.high), replace(other, low=other.high)
-    return None
-
-
-def _are_near(one: Quantity, other: Quantity, path: str, rules: Rules, at_least: float = 0.0) -> bool:
-    if not one.is_point or not other.is_point:
-        if (limits := _limits(one, other)) is not None:
-            return _are_near(*limits, path, rules, at_least)
-        slack = TOLERANCE * max(abs(value) for value in (one.low, one.high, other.low, other.high) if math.isfinite(value))
-        return one.low <= other.high + slack and other.low <= one.high + slack
-    apart, larger = abs(one.low - other.low), max(abs(one.low), abs(other.low))
-    if apart <= SAME * larger:
-        return True
-    tolerance = rules.tolerance.get(path, rules.tolerance.get(name_of(path)))
-    if tolerance is not None:
-        return apart <= tolerance * larger
-    if one.dimension == "temperature":
-        return apart <= (TOLERANCE_KELVIN if one.size == other.size else max(TOLERANCE_KELVIN, one.half, other.half))
-    is_exact = one.is_whole and other.is_whole and not one.is_rough and not other.is_rough
-    if is_exact and one.size == other.size and larger < COUNT_MAX * one.size:
-        return False
-    is_billed = one.dimension == "money" == other.dimension and bool(_BILLED.search(name_of(path)))
-    if is_billed and one.size == other.size == 1 and not one.is_rough and not other.is_rough:
-        return apart <= max(one.half, other.half)
-    if (one.low < 0) != (other.low < 0):
-        return False
-    share = max(at_least, TOLERANCE_ROUGH if one.is_rough or other.is_rough else TOLERANCE)
-    if one.dimension == "time" and (one.size in CALENDAR) != (other.size in CALENDAR):
-        share = max(share, TOLERANCE_CALENDAR)
-    if one.dimension == other.dimension == "share" and ALMOST_ALL <= min(one.low, other.low) <= larger <= 1:
-        larger = 1 - min(one.low, other.low)  # 99.0 % of the time is ten times more downtime than 99.9 %
-    if apart <= share * larger:
-        return True
-    coarse = max(one.half, other.half)
-    is_same_unit = (
-        not one.dimension or one.size == other.size or coarse <= TOLERANCE_ROUGH * larger
-    )  # 18 months are not 2 years
-    return one.half != other.half and is_same_unit and apart <= coarse * (1 + SAME)
-
-
 def _addresses(left: Any, right: Any, path: str, rules: Rules, depth: int) -> Finding | None:
     del path, rules, depth
     if not isinstance(left, str) or not isinstance(right, str):
         return None
+    if are_phones(left, right):
+        return Finding(_verdict(same_phone(left, right)), "telephone number")
     one, other = texts.address(left), texts.address(right)
     if (one is None) != (other is None):
         one, other = one or texts.host(left), other or texts.host(right)
@@ -371,7 +328,9 @@ def _figure_in_text(left: Any, right: Any, rules: Rules) -> Finding | None:
 def _sentences(left: str, right: str, name: str, rules: Rules) -> Finding:
     if why := sentences.turned_round(left, right):
         return Finding(Relation.CONFLICT, "text", why)
-    if why := sentences.attributed(left, right) or sentences.done_by_another(left, right):
+    if _ADVICE.search(name) and (why := sentences.reversed_advice(left, right)):
+        return Finding(Relation.CONFLICT, "text", why)
+    if why := sentences.conceded(left, right) or sentences.attributed(left, right) or sentences.done_by_another(left, right):
         return Finding(Relation.CONFLICT, "text", why)
     if why := sentences.swapped(left, right):
         return Finding(Relation.CONFLICT, "text", why)
@@ -379,14 +338,20 @@ def _sentences(left: str, right: str, name: str, rules: Rules) -> Finding:
         one, other = sentences.figures(left), sentences.figures(right)
         if one and len(one) == len(other):
             for first, second in zip(one, other, strict=True):
-                found = _dates(first, second, "year", rules, 0) or _numbers(first, second, "", rules, 0)
-                if found is not None and found.relation is Relation.CONFLICT:
+                if all(_differ(first, figure, rules) for figure in other) or all(
+                    _differ(second, figure, rules) for figure in one
+                ):
                     return Finding(Relation.CONFLICT, "text", f"figures: {first} / {second}")
         if why := sentences.only(left, right) or sentences.exchanged(left, right) or sentences.other_phrase(left, right):
             return Finding(Relation.CONFLICT, "text", why)
         return Finding(Relation.AGREE, "text")
     is_one_answer = bool(_ONE_ANSWER.search(name)) and sentences.share_a_word(left, right)
     return Finding(Relation.CONFLICT if is_one_answer else Relation.UNKNOWN, "text about something else")
+
+
+def _differ(one: str, other: str, rules: Rules) -> bool:
+    found = _dates(one, other, "year", rules, 0) or _numbers(one, other, "", rules, 0)
+    return found is not None and found.relation is Relation.CONFLICT
 
 
 def _lists(left: Any, right: Any, path: str, rules: Rules, depth: int) -> Finding | None:
@@ -475,4 +440,4 @@ def _objects(left: Any, right: Any, path: str, rules: Rules, depth: int) -> Find
 
 
 Rule = Callable[[Any, Any, str, Rules, int], Finding | None]
-RULES: Final[tuple[Rule, ...]] = (_booleans, _dates, _tuples, _numbers, _objects, _lists, _addresses, _words)
+RULES: Final[tuple[Rule, ...]] = (_booleans, _addresses, _dates, _tuples, _numbers, _objects, _lists, _words)

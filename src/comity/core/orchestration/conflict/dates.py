@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
 
 from comity.core.orchestration.conflict.clock import clock, zone
+from comity.core.orchestration.conflict.periods import MONTH, MONTHS, written
 
 
 class Interval(NamedTuple):
@@ -17,15 +18,6 @@ class Interval(NamedTuple):
     has_zone: bool | None = None
 
 
-_MONTHS: Final = {
-    name: at + 1
-    for at, names in enumerate(
-        ("jan january", "feb february", "mar march", "apr april", "may", "jun june", "jul july", "aug august",
-         "sep sept september", "oct october", "nov november", "dec december")
-    )
-    for name in names.split()
-}  # fmt: skip
-_MONTH: Final = "|".join(sorted(_MONTHS, key=len, reverse=True))
 _YEAR: Final = r"(?P<year>(?:19|20|21)\d\d)"
 _WEEKDAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _NAMED_DAY: Final = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
@@ -42,27 +34,29 @@ _PATTERNS: Final = tuple(
         rf"^{_YEAR}[ -/]*Q(?P<quarter>[1-4])$",
         rf"^(?:H(?P<half>[12])[ -/]*(?:of )?{_YEAR})$",
         rf"^{_YEAR}[ -/]*H(?P<half>[12])$",
-        rf"^(?P<word>{_MONTH})\.?,?[ -/]?{_YEAR}$",
-        rf"^(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\.?[ -/]?(?:of )?(?P<word>{_MONTH})\.?,?[ -/]?{_YEAR}$",
-        rf"^(?P<word>{_MONTH})\.? (?:the )?(?P<day>\d{{1,2}})(?:st|nd|rd|th)?,? {_YEAR}$",
-        rf"^{_YEAR}[ -/](?P<word>{_MONTH})[ -/](?P<day>\d{{1,2}})$",
+        rf"^(?P<word>{MONTH})\.?,?[ -/]?{_YEAR}$",
+        rf"^(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\.?[ -/]?(?:of )?(?P<word>{MONTH})\.?,?[ -/]?{_YEAR}$",
+        rf"^(?P<word>{MONTH})\.? (?:the )?(?P<day>\d{{1,2}})(?:st|nd|rd|th)?,? {_YEAR}$",
+        rf"^{_YEAR}[ -/](?P<word>{MONTH})[ -/](?P<day>\d{{1,2}})$",
         rf"^{_YEAR}[/.](?P<month>\d{{1,2}})[/.](?P<day>\d{{1,2}})$",
         rf"^(?P<day>\d{{1,2}})\.\s?(?P<month>\d{{1,2}})\.\s?{_YEAR}$",
         rf"^(?P<month>0?[1-9]|1[0-2])[/.-]{_YEAR}$",
         rf"^(?P<season>{_PART}|year[- ]end)[ -]?(?:(?:the )?year )?{_YEAR}$",
         rf"^(?P<weather>spring|summer|autumn|fall|winter)(?: of)?,? {_YEAR}(?:/\d\d)?$",
-        rf"^(?P<third>{_PART})[ -]?(?P<word>{_MONTH})\.?,? {_YEAR}$",
+        rf"^(?P<third>{_PART})[ -]?(?P<word>{MONTH})\.?,? {_YEAR}$",
         rf"^(?P<third>{_PART})[ -]?Q(?P<quarter>[1-4])[ -/]*{_YEAR}$",
         rf"^(?P<first>\d{{1,2}})[/-](?P<other>\d{{1,2}})[/-]{_YEAR}$",
         rf"^{_YEAR}-?W(?P<week>\d\d?)(?:-(?P<weekday>[1-7]))?$",
         rf"^(?:calendar )?(?:week|CW|KW) ?(?P<week>\d\d?)(?: of|,|/)? ?{_YEAR}$",
-        rf"^(?:the )?(?P<nth>{_NTHS}) (?P<named>{_NAMED_DAY}) (?:in|of) (?P<word>{_MONTH})\.?,? {_YEAR}$",
+        rf"^(?:the )?(?P<nth>{_NTHS}) (?P<named>{_NAMED_DAY}) (?:in|of) (?P<word>{MONTH})\.?,? {_YEAR}$",
+        rf"^(?:the )?(?P<nth>{_NTHS}|final) (?P<piece>week|half|third) (?:in|of) (?P<word>{MONTH})\.?,? {_YEAR}$",
+        rf"^{_YEAR}-(?P<of_year>[0-3]\d\d)$",
         rf"^(?:the )?week (?:of|commencing|beginning|starting|from) (?P<inside>.+{_YEAR})$",
         rf"^{_YEAR}[/-](?:20)?(?P<next>\d\d)$",
     )
 )
 _MONTHS_FROM: Final = re.compile(
-    rf"^(?P<from>{_MONTH})\.? ?(?:to|-|–|until|through) ?(?P<to>{_MONTH})\.?,? {_YEAR}$", re.IGNORECASE
+    rf"^(?P<from>{MONTH})\.? ?(?:to|-|–|until|through) ?(?P<to>{MONTH})\.?,? {_YEAR}$", re.IGNORECASE
 )
 _TIME: Final = r"\d{1,2}(?:[:.]\d\d(?P<second>:\d\d(?:\.\d+)?)?)?\s*(?:[ap]\.?m\.?)?|noon|midday|midnight"
 _TIMED: Final = re.compile(rf"^(?P<day>.*\b\d{{4}}|\d{{4}}-\d\d-\d\d)(?:T|,?\s+(?:at\s+)?)(?P<clock>{_TIME})$", re.IGNORECASE)
@@ -71,7 +65,7 @@ _TIME_FIRST: Final = re.compile(
 )
 LENGTH_MAX: Final = 45  # characters of a date
 _DATED: Final = re.compile(
-    rf"\b(?:{_MONTH}|[qh][1-4]|early|mid|late|beginning|start|middle|end|spring|summer|autumn|fall|winter|half|quarter|week|cw|kw)",
+    rf"\b(?:{MONTH}|[qh][1-4]|early|mid|late|beginning|start|middle|end|spring|summer|autumn|fall|winter|half|quarter|week|cw|kw)",
     re.IGNORECASE,
 )
 _TWO_FIGURES: Final = re.compile(r"\d\d")
@@ -79,8 +73,8 @@ _HAS_YEAR: Final = re.compile(r"(?:19|20|21)\d\d")
 _HAS_TIME: Final = re.compile(r"\d:\d\d|\d\s*[ap]\.?m\b|\b(?:noon|midday|midnight)\b", re.IGNORECASE)
 _WEEKDAY: Final = re.compile(r"^(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?,? (?:the )?", re.IGNORECASE)
 _TWO_DIGITS: Final = re.compile(  # FY25, Q2 '25, 03.04.25, 3-Apr-25, Apr '25
-    rf"(?P<before>^fy ?|^[qh][1-4][ /-]?|^\d{{1,2}}[./-]\d{{1,2}}[./-]|^\d{{1,2}}[ -](?:{_MONTH})[ -]|"
-    rf"^(?:{_MONTH})-|['’])['’]?(?P<year>\d\d)$",
+    rf"(?P<before>^fy ?|^[qh][1-4][ /-]?|^\d{{1,2}}[./-]\d{{1,2}}[./-]|^\d{{1,2}}[ -](?:{MONTH})[ -]|"
+    rf"^(?:{MONTH})-|['’])['’]?(?P<year>\d\d)$",
     re.IGNORECASE,
 )
 _THE: Final = re.compile(r"^the (?=\d)", re.IGNORECASE)
@@ -92,7 +86,9 @@ _UNTIL: Final = re.compile(
 )
 _FISCAL: Final = re.compile(r"\b(?:fy|(?:fiscal|financial|calendar)(?: year)?|^year) ?(?=(?:19|20|21)\d\d\b)", re.IGNORECASE)
 _ORDINAL: Final = re.compile(
-    r"(?:\bthe )?\b(?P<which>first|second|third|fourth|1st|2nd|3rd|4th)[ -](?P<part>half|quarter)(?: of|,)? ", re.IGNORECASE
+    r"(?:\bthe )?\b(?P<which>first|second|third|fourth|1st|2nd|3rd|4th)[ -](?P<part>half|quarter)"
+    rf"(?!(?: of|,)? (?:{MONTH})\b)(?: of|,)? ",
+    re.IGNORECASE,
 )
 # By the first letters: early, beginning, start, mid, late, end, year-end; wide, as such words are meant.
 _SEASONS: Final = {"ear": (1, 4), "beg": (1, 4), "sta": (1, 4), "mid": (4, 6), "lat": (9, 4), "end": (10, 3), "yea": (12, 1)}
@@ -103,7 +99,7 @@ _FAR: Final = timedelta(hours=14)  # a time without a zone may be this much earl
 def month(value: Any) -> int | None:
     """Return the number of a month that stands alone, by name or number; None for anything else."""
     word = str(value).strip(" .").casefold()
-    number = int(word) if word.isascii() and word.isdigit() and len(word) <= 2 else _MONTHS.get(word, 0)
+    number = int(word) if word.isascii() and word.isdigit() and len(word) <= 2 else MONTHS.get(word, 0)
     return number if 1 <= number <= 12 else None
 
 
@@ -155,7 +151,7 @@ def intervals(value: Any) -> tuple[Interval, ...]:
             if found := pattern.match(text):
                 return _of_parts(found.groupdict())
         if span := _MONTHS_FROM.match(text):
-            first, last = (_MONTHS[span[name].lower()] for name in ("from", "to"))
+            first, last = (MONTHS[span[name].lower()] for name in ("from", "to"))
             return (_months(int(span["year"]), first, last - first + 1),) if first <= last else ()
     except (ValueError, OverflowError):  # the 31st of February
         return ()
@@ -164,7 +160,7 @@ def intervals(value: Any) -> tuple[Interval, ...]:
 
 def _plain(value: str) -> str:
     """Return the text of a date without its weekday and what stands before it, its year in four digits."""
-    text = _THE.sub("", _WEEKDAY.sub("", _UNTIL.sub("", value.strip())))
+    text = written(_THE.sub("", _WEEKDAY.sub("", _UNTIL.sub("", value.strip()))))
     text = _TWO_YEARS.sub(r"20\1", _TWO_DIGITS.sub(r"\g<before>20\g<year>", text)).replace("'20", " 20").replace("’20", " 20")
     return _ORDINAL.sub(_as_number, _FISCAL.sub("", re.sub(r"\s+", " ", text)))
 
@@ -213,6 +209,9 @@ def _of_parts(parts: dict[str, str | None]) -> tuple[Interval, ...]:
         return tuple(
             Interval(monday, monday + timedelta(days=7)) for one in intervals(inside) for monday in [_monday(one.start)]
         )
+    if of_year := parts.get("of_year"):
+        start = datetime(year, 1, 1, tzinfo=UTC) + timedelta(days=int(of_year) - 1)
+        return (Interval(start, start + timedelta(days=1)),) if start.year == year else ()
     if following := parts.get("next"):  # a business year from one into the next
         return (_months(year, 7, 12),) if int(following) == (year + 1) % 100 else ()
     if season := parts.get("season"):
@@ -224,9 +223,11 @@ def _of_parts(parts: dict[str, str | None]) -> tuple[Interval, ...]:
         return (_months(year, first + {"mid": 1, "lat": 2, "end": 2}.get(third, 0), 1 if third else 3),)
     if half := parts.get("half"):
         return (_months(year, 6 * int(half) - 5, 6),)
-    month = _MONTHS.get((parts.get("word") or "").lower()) or int(parts.get("month") or 0)
+    month = MONTHS.get((parts.get("word") or "").lower()) or int(parts.get("month") or 0)
     if not month:
         return (_months(year, 1, 12),)
+    if piece := parts.get("piece"):
+        return _pieces(_months(year, month, 1), (parts.get("nth") or "").lower()[:3], piece.lower())
     if nth := parts.get("nth"):
         return (_nth(_months(year, month, 1), nth.lower()[:3], (parts.get("named") or "").lower()[:3]),)
     if third:
@@ -251,6 +252,15 @@ def _nth(month: Interval, which: str, weekday: str) -> Interval:
     else:
         start += timedelta(days=7 * _NTH[which])
     return Interval(start, start + timedelta(days=1))
+
+
+def _pieces(month: Interval, which: str, piece: str) -> tuple[Interval, ...]:
+    """Return the first, second … week, half or third of a month; "the last" is at its end."""
+    days = {"week": 7, "half": 15, "third": 10}[piece]
+    if which in {"las", "fin"} or (piece == "half" and which in {"sec", "2nd"}):
+        return (Interval(month.end - timedelta(days=days + 1 if piece == "half" else days), month.end),)
+    start = month.start + timedelta(days=days * _NTH[which])
+    return (Interval(start, min(month.end, start + timedelta(days=days))),) if start < month.end else ()
 
 
 def _days(year: int, month: int, day: int) -> Interval:

@@ -10,8 +10,9 @@ _IDENTIFIER: Final = re.compile(
     r"|(?:^|_)(?!phone)[a-z]+_(?:no|nr|num|number)$|(?:^|_)serial_"
 )
 _COUNTED: Final = re.compile(r"(?:^|_)(?:total|average|mean|max|min|exact|estimated)_(?:no|nr|num|number)$")
-_PHONE: Final = re.compile(r"(?:^|_)(?:phone|telephone|tel|mobile|fax|cell)(?:_(?:no|number))?$")
+_PHONE: Final = re.compile(r"(?:^|_)(?:phone|telephone|tel|mobile|fax|cell|helpline|hotline|whatsapp)(?:_(?:no|number))?$")
 _VERSION: Final = re.compile(r"(?:^|_)version(?:_(?:no|number))?$")
+_DIALLED: Final = re.compile(r"(?:\+|00)?(?=(?:\D*\d){9,15}\D*$)(?:\(?\d{1,5}\)?[ ./-]?){2,8}")
 _LABEL: Final = re.compile(
     r"^(?:(?:no|nr|num|number|id|ref|reference|invoice|order|ticket|case|contract|account|policy)\b[.:]?\s*|#\s*)+(?=\S*\d)"
 )
@@ -28,7 +29,7 @@ def same_identifier(left: Any, right: Any, name: str) -> bool:
         return bool(left == right)
     one, other = (str(value).strip().casefold() for value in (left, right))
     if _PHONE.search(name):
-        return _same_phone(one, other)
+        return same_phone(one, other)
     if _VERSION.search(name):
         return _release(one) == _release(other)
     return _bare(one) == _bare(other)
@@ -43,7 +44,13 @@ def _release(text: str) -> str:
     return re.sub(r"(?:\.0)+$", "", re.sub(r"^(?:version|release|ver\.?|v)\s*(?=\d)", "", text))
 
 
-def _same_phone(left: str, right: str) -> bool:
+def are_phones(left: str, right: str) -> bool:
+    """Return whether two texts are telephone numbers by how they are written, one of them with its country or in groups."""
+    found = [_DIALLED.fullmatch(text.strip()) for text in (left, right)]
+    return all(found) and any(text.strip()[:1] in "+(" for text in (left, right))
+
+
+def same_phone(left: str, right: str) -> bool:
     """Return whether two telephone numbers are one: +44 20 … is 020 … and 0044 20 …"""
     one, other = (re.sub(r"\D", "", text.replace("(0)", "").replace("+", "00", 1)) for text in (left, right))
     one, other = sorted((one.removeprefix("00"), other.removeprefix("00")), key=len)

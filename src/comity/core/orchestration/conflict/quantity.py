@@ -7,9 +7,22 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from comity.core.orchestration.conflict.units import CENTS, CURRENCIES, DAY, MONTH, SCALES, SIGNS, UNITS, YEAR, to_kelvin
+from comity.core.orchestration.conflict.units import (
+    CENTS,
+    CURRENCIES,
+    DAY,
+    MONTH,
+    SCALES,
+    SHARED_SIGNS,
+    SIGNS,
+    UNITS,
+    YEAR,
+    to_kelvin,
+)
+from comity.core.orchestration.conflict.wording import FRACTIONS, WORDED, WORDS, reworded
 
 INFINITE: Final = float("inf")
+DEGREES: Final = frozenset({"degrees", "degree", "deg", "°"})
 LENGTH_MAX: Final = 120  # characters of a text that can be a quantity
 
 
@@ -55,11 +68,11 @@ _ROUGH: Final = re.compile(
     re.IGNORECASE,
 )
 _LEAST: Final = (
-    r">=|≥|>|at least|min(?:imum)?(?: of)?|not less than|no less than|from|more than|over|above|greater than|exceeding|"
+    r">=|≥|>|at least|min(?:imum|\.)?(?: of)?|not less than|no less than|from|more than|over|above|greater than|exceeding|"
     r"upwards of|no fewer than"
 )
 _MOST: Final = (
-    r"<=|≤|<|at most|up to|max(?:imum)?(?: of)?|not more than|no more than|less than|under|below|fewer than|within|"
+    r"<=|≤|<|at most|up to|max(?:imum|\.)?(?: of)?|not more than|no more than|less than|under|below|fewer than|within|"
     r"no longer than|not exceeding|no later than"
 )
 _BOUNDS: Final = tuple(
@@ -77,84 +90,16 @@ _RANGE: Final = re.compile(
     re.IGNORECASE,
 )
 _PLUS_MINUS: Final = re.compile(r"^(?P<value>.+?)\s*(?:±|\+/-|\+-|plus or minus)\s*(?P<margin>.+)$", re.IGNORECASE)
-_ONES: Final = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
-_TEENS: Final = (
-    "ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"
-)  # fmt: skip
-_TENS: Final = dict(
-    zip(("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"), range(20, 100, 10), strict=True)
-)
-_WORDS: Final[dict[str, float]] = {
-    "a": 1,
-    "an": 1,
-    "half a": 0.5,
-    "dozen": 12,
-    "a dozen": 12,
-    "zero": 0,
-    **{word: value for value, word in enumerate((*_ONES, *_TEENS), 1)},
-    **_TENS,
-    **{f"{ten}{joint}{one}": tens + ones for ten, tens in _TENS.items() for ones, one in enumerate(_ONES, 1) for joint in "- "},
-}
-_ALONE: Final = "|".join(sorted(set(_WORDS) - {"a", "an", "half a"}))  # the grade A is no number
-_WORDED: Final = re.compile(
-    rf"^({'|'.join(sorted(map(str, _WORDS), key=len, reverse=True))})\s+(.+)$|^({_ALONE})$", re.IGNORECASE
-)
-
-
-_TIMES_WORDS: Final[dict[str, float]] = {"once": 1, "twice": 2, "thrice": 3}
-_TIMES: Final = re.compile(  # "twice a week"
-    r"^(?P<count>once|twice|thrice|\w+\s+times)\s+(?:an?|per|each|every)\s+(?P<period>[a-z]+)$", re.IGNORECASE
-)
-_EVERY: Final = re.compile(
-    rf"^(?:every|once (?:every|in)) (?P<count>[1-9]\d?|{'|'.join((*_ONES, 'ten', 'twelve', 'other', 'second'))}) "
-    r"(?P<period>day|week|month|year|hour|minute|second)s?$",
-    re.IGNORECASE,
-)
-_ADVERBS: Final = {
-    adverb: rate
-    for rate, adverbs in (
-        ("1 per hour", "hourly|every hour"), ("1 per day", "daily|every day|each day|once daily"),
-        ("1 per week", "weekly|every week|once weekly"), ("0.5 per week", "fortnightly|biweekly|bi-weekly|every fortnight"),
-        ("1 per month", "monthly|every month|each month"), ("1 per quarter", "quarterly|every quarter"),
-        ("2 per year", "semi-annually|semiannually|semi-annual|semiannual|half-yearly|biannually|twice yearly|biannual"),
-        ("1 per year", "yearly|annual|annually|every year|each year"), ("0.5 per year", "biennially|biennial"),
-        ("2 per day", "twice daily|bid|b.i.d."), ("3 per day", "three times daily|tid|t.i.d."), ("4 per day", "qid|q.i.d."),
-    )
-    for adverb in adverbs.split("|")
-}  # fmt: skip
 _DOSE: Final = re.compile(  # 500 mg twice a day
     r"^(?P<value>.*\d.*?),? (?P<often>(?:once|twice|thrice|\w+ times|every|each|hourly|daily|weekly|"
     r"bid|tid|qid|[bt]\.i\.d\.).*)$",
     re.IGNORECASE,
 )
-_VULGAR: Final = {"½": "1/2", "¼": "1/4", "¾": "3/4", "⅓": "1/3", "⅔": "2/3", "⅛": "1/8", "⅕": "1/5"}
-_MIXED: Final = re.compile(r"^(?P<whole>\d+(?: |-))?(?P<part>\d{1,2})/(?P<parts>[1-9]\d?) ?(?P<unit>[a-z%].*)?$", re.IGNORECASE)
-_HYPHENED: Final = re.compile(r"^(\d+(?:\.\d+)?)-([a-z]{2,})(?=\b)", re.IGNORECASE)  # 27-inch
-_HOURS_AND: Final = re.compile(r"^(\d{1,2}) ?h ?(\d\d)$", re.IGNORECASE)  # 2h15
-_SYMBOL: Final = re.compile(r"^[a-z] ?= ?(?=[\d$€£~])", re.IGNORECASE)  # n = 250
-_BRACKETED: Final = re.compile(r"^\((?P<value>[\d.,' ]+)\) ?(?P<unit>\D{1,20})$|^(?P<money>\D{1,3})\((?P<amount>[\d.,' ]+)\)$")
-_AND_CENTS: Final = re.compile(
-    r"^(?P<whole>\d+) ?(?P<unit>pounds|euros?|dollars|francs|£|€) ?(?:and )?(?P<cents>\d\d)(?: ?(?:pence|cents|p|c))?$",
+_ELAPSED: Final = re.compile(
+    r"^(?:(?P<hours>\d{1,3}):)?(?P<minutes>\d{1,3}):(?P<seconds>[0-5]\d)"
+    r"(?: ?(?:(?P<in_hours>h(?:rs?|ours?)?)|min(?:s|utes?)?))?$",
     re.IGNORECASE,
 )
-_PLACES: Final = {
-    word: at
-    for at, words in enumerate(
-        ("first 1st", "second 2nd", "third 3rd", "fourth 4th", "fifth 5th", "sixth 6th", "seventh 7th", "eighth 8th",
-         "ninth 9th", "tenth 10th"), 1
-    )
-    for word in words.split()
-}  # fmt: skip
-_PLACE: Final = re.compile(rf"^(?:the )?(?P<which>{'|'.join(_PLACES)}) (?:place|position|rank)$", re.IGNORECASE)
-_ELAPSED: Final = re.compile(r"^(?:(?P<hours>\d{1,3}):)?(?P<minutes>\d{1,2}):(?P<seconds>\d\d)$")
-_COUNTS: Final = _WORDS | {"second": 2}
-_FEET: Final = re.compile(r"""^(?P<feet>\d)['′]\s?(?P<inches>\d{1,2})(?:["″]|'')?$""")
-_AND_A_HALF: Final = re.compile(  # "two and a half years", "a year and a half", "four and a quarter percent"
-    rf"^(?P<count>an?|{'|'.join(_ONES)}|\d+)\s+(?:and\s+(?P<part>a\s+half|a\s+quarter|three\s+quarters)\s+(?P<unit>[a-z %]+)"
-    r"|(?P<unit_before>[a-z]+)\s+and\s+(?P<part_behind>a\s+half|a\s+quarter|three\s+quarters))$",
-    re.IGNORECASE,
-)
-_QUARTERS: Final = {"half": 0.5, "quarter": 0.25, "quarters": 0.75}
 _PERIODS: Final = {
     name: UNITS[unit][1]
     for unit, names in (("second", "second s sec"), ("minute", "minute min"), ("hour", "hour h hr hourly"), ("day",
@@ -174,7 +119,8 @@ _SHARE_OF: Final = re.compile(
     r"^([\d.,]+\s?(?:%|percent|per cent)) (?:(?:of|in|VAT|tax|interest)\b.{0,40}|[a-z]+)$", re.IGNORECASE
 )
 _PER: Final = re.compile(
-    r"^(?P<value>.*\d.*?)\s*(?:\bper\b|/|\ba(?:n)?\b|\beach\b)\s*(?P<unit>(?!(?:hundred|thousand|million|dozen)\b)[a-z]+(?:[²³])?)$",
+    r"^(?P<value>.*\d.*?)\s*(?:\bper\b|/|\ba(?:n)?\b|\beach\b)\s*(?P<count>\d+ ?)?"
+    r"(?P<unit>(?!(?:hundred|thousand|million|dozen)\b)[a-z]+(?:[²³])?)$",
     re.IGNORECASE,
 )
 _MINUS: Final = re.compile(r"^(?:minus|negative)\s+(?=[\d$€£a-z])", re.IGNORECASE)
@@ -186,24 +132,15 @@ _COMPONENT: Final = re.compile(r"\d+(?:\.\d+)?\s*[a-z]+", re.IGNORECASE)
 _COMPOUND: Final = re.compile(r"^(?:\d+(?:\.\d+)?\s*[a-z]+(?:\s*,\s*|\s+and\s+|\s*)(?=\d|$)){2,4}$", re.IGNORECASE)
 _PART: Final = re.compile(r"^(?P<part>\d{1,4})\s*(?:(?:[a-z]+\s+)?out of|of|in|/)\s*(?P<whole>[1-9]\d{0,3})$", re.IGNORECASE)
 _TO: Final = re.compile(r"^(?P<part>\d)\s?(?::|to)\s?(?P<whole>[1-9])$")
-_PARTS: Final = {
-    "half": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "sixth": 6, "seventh": 7, "eighth": 8, "ninth": 9, "tenth": 10
-}  # fmt: skip
-_FRACTIONS: Final = {
-    "half": 0.5, "half price": 0.5, "half off": 0.5, "doubled": 1.0, "tripled": 2.0, "halved": -0.5,
-    **{f"{article} {part}": 1 / whole for part, whole in _PARTS.items() for article in ("a", "an", "one")},
-    **{f"{word} {part}s": count / whole for part, whole in _PARTS.items() for count, word in enumerate(_ONES, 1)},
-}  # fmt: skip
 _FRACTION_OF: Final = re.compile(
-    rf"^(?P<part>{'|'.join(sorted(_FRACTIONS, key=len, reverse=True))}) (?:of )?an? (?P<unit>[a-z]+(?: [a-z]+)?)$",
+    rf"^(?P<part>{'|'.join(sorted(FRACTIONS, key=len, reverse=True))}) (?:of )?an? (?P<unit>[a-z]+(?: [a-z]+)?)$",
     re.IGNORECASE,
 )
-_PART_IN_WORDS: Final = re.compile(rf"^(?P<part>{_ALONE}) (?:in|out of) (?P<whole>{_ALONE})$", re.IGNORECASE)
 _CHANGES: Final = tuple(  # of a share: "down 12 %", "12 % decline"
     (re.compile(pattern, re.IGNORECASE), sign)
     for pattern, sign in (
-        (r"^(?:up|rose|grew|gained|growth|rise|increased?)(?:\s+(?:by|of))?\s+(?P<value>.*\d.*)$", 1),
-        (r"^(?:down|fell|dropped|declined?|decreased?|drop|fall|loss)(?:\s+(?:by|of))?\s+(?P<value>.*\d.*)$", -1),
+        (r"^(?:up|rose|grew|gained|growth|rise|increased?)(?:\s+(?:by|of))?\s+(?P<value>.+)$", 1),
+        (r"^(?:down|fell|dropped|declined?|decreased?|drop|fall|loss)(?:\s+(?:by|of))?\s+(?P<value>.+)$", -1),
         (r"^(?P<value>.*\d.*?(?:%|percent|points?))\s+(?:up|growth|increase|rise|gain|higher|off|discount|reduction)$", 1),
         (r"^(?P<value>.*\d.*?(?:%|percent|points?))\s+(?:down|decline|decrease|drop|fall|loss|lower|less)$", -1),
     )
@@ -265,17 +202,14 @@ def _with_unit(found: Quantity, value: dict[str, Any]) -> list[Quantity]:
 
 
 def _of_text(text: str) -> tuple[Quantity, ...]:
-    text = _reworded(text)
+    text = reworded(text)
     rough = _ROUGH.match(text)
     if rough and rough.end() < len(text):
         return tuple(replace(one, is_rough=True) for one in _of_text(text[rough.end() :].strip()))
     if text.startswith("(") and text.endswith(")") and any(one.isdigit() for one in text):
         return tuple(replace(one, low=-one.low, high=-one.high) for one in _of_text(text[1:-1]) if one.is_point)
-    if found := _PLUS_MINUS.match(text):
-        values, margins = _of_text(found["value"]), _of_text(found["margin"])
-        if values and margins:
-            margin = margins[0].low * (1 if margins[0].dimension == values[0].dimension else values[0].size)
-            return (replace(values[0], low=values[0].low - margin, high=values[0].high + margin),)
+    if (found := _PLUS_MINUS.match(text)) and (read := _of_margin(found["value"], found["margin"])):
+        return read
     if (found := _RANGE.match(text)) and (read := _of_range(found["low"], found["high"])):
         return read
     for pattern, side in _BOUNDS:
@@ -291,6 +225,8 @@ def _of_text(text: str) -> tuple[Quantity, ...]:
     if elapsed := _ELAPSED.match(text):
         first, minutes, last = (int(elapsed[name] or 0) for name in ("hours", "minutes", "seconds"))
         sizes = [first * 3600 + minutes * 60 + last] if elapsed["hours"] else [minutes * 60 + last, (minutes * 60 + last) * 60]
+        if not elapsed["hours"] and not text[-1].isdigit():  # 1:30 min, 1:30 h
+            sizes = sizes[1:] if elapsed["in_hours"] else sizes[:1]
         return tuple(Quantity(size, size, half=0.5, dimension="time") for size in map(float, sizes))
     if (dose := _DOSE.match(text)) and (often := [one for one in _of_text(dose["often"]) if one.period]):
         rate = often[0]
@@ -310,71 +246,35 @@ def _of_text(text: str) -> tuple[Quantity, ...]:
         period = _PERIODS.get((found["period"] or found["word"]).lower().rstrip("."), 0.0)
         return tuple(replace(one, period=period) for one in read)
     if not is_unit and (found := _PER.match(text)) and (read := _of_text(found["value"].strip())):
-        return tuple(_for_each(one, found["unit"].lower()) for one in read)
+        return tuple(_for_each(one, found["unit"].lower(), float(found["count"] or 1)) for one in read)
     if found := _FRACTION_OF.match(text):
         part = _of_text(found["part"])
         return tuple(
-            replace(one, low=one.low * part[0].low, high=one.low * part[0].low, is_whole=False)
+            replace(
+                one, low=one.low * part[0].low, high=one.low * part[0].low, half=0.05 * one.low * part[0].low, is_whole=False
+            )
             for one in _of_text(f"1 {found['unit']}")
             if part
         )
-    if found := _PART_IN_WORDS.match(text):
-        text = f"{_WORDS[found['part'].lower()]} in {_WORDS[found['whole'].lower()]}"
     if found := _PART.match(text) or _TO.match(text):
         share = float(found["part"]) / (float(found["whole"]) or 1.0)
         return (Quantity(share, share, half=0.005, dimension="share", size=0.01),)
-    if (spelt := text.lower().replace("-", " ")) in _FRACTIONS:
-        share = _FRACTIONS[spelt]
+    if (spelt := text.lower().replace("-", " ")) in FRACTIONS:
+        share = FRACTIONS[spelt]
         return (Quantity(share, share, half=0.005, dimension="share", size=0.01),)
-    if found := _WORDED.match(text):
+    if found := WORDED.match(text):
         word = (found[1] or found[3]).lower()
-        return _of_text(f"{_WORDS[word]} {found[2] or ''}".strip())
+        return _of_text(f"{WORDS[word]} {found[2] or ''}".strip())
     if found := _POINT.match(text):
         return _of_point(found)
     return ()
 
 
-def _for_each(found: Quantity, unit: str) -> Quantity:
-    """Return a quantity that is said for each of something: "€1.79 per litre", "5 mmol/l", "12 euros a head"."""
+def _for_each(found: Quantity, unit: str, count: float) -> Quantity:
+    """Return a quantity that is said for each of something: "€1.79 per litre", "5 mmol/l", "$2 per 100 g"."""
     dimension, size = UNITS.get(unit, (unit.removesuffix("s"), 1.0))
+    size *= count or 1.0
     return replace(found, low=found.low / size, high=found.high / size, half=found.half / size, is_whole=False, per=dimension)
-
-
-def _reworded(text: str) -> str:
-    """Return "twice a week", 5'10", 1 ½ inches and "two and a half years" with plain numbers, any other text as it is."""
-    text = _HYPHENED.sub(r"\1 \2", _HOURS_AND.sub(r"\1 h \2 min", text.replace("mpg", "miles per gallon")))
-    text = _SYMBOL.sub("", re.sub(r"[½¼¾⅓⅔⅛⅕]", lambda found: f" {_VULGAR[found[0]]}", text).strip())
-    if text.lower() in _ADVERBS:
-        return _ADVERBS[text.lower()]
-    if times := _TIMES.match(text):
-        said = times["count"].split()[0].lower()
-        return f"{_TIMES_WORDS.get(said, _WORDS.get(said) or said)} per {times['period']}"
-    if every := _EVERY.match(text):
-        count = {"other": 2.0}.get(every["count"].lower()) or _COUNTS.get(every["count"].lower()) or float(every["count"])
-        return f"{1 / count} per {every['period']}"
-    if feet := _FEET.match(text):
-        return f"{feet['feet']} ft {feet['inches']} in"
-    if halved := _AND_A_HALF.match(text):
-        more = _QUARTERS[(halved["part"] or halved["part_behind"]).lower().split()[-1]]
-        return (
-            f"{_WORDS.get(halved['count'].lower()) or int(halved['count'])} {halved['unit'] or halved['unit_before']}".replace(
-                " ", f"{more:g}".removeprefix("0") + " ", 1
-            )
-        )
-    if (mixed := _MIXED.match(text)) and (mixed["whole"] or mixed["unit"]):
-        whole = int((mixed["whole"] or "0").rstrip(" -"))
-        return f"{whole + int(mixed['part']) / int(mixed['parts'])} {mixed['unit'] or ''}".strip()
-    if negative := _BRACKETED.match(text):
-        return f"-{negative['value'] or negative['amount']} {negative['unit'] or negative['money']}"
-    if cents := _AND_CENTS.match(text):
-        return f"{cents['whole']}.{cents['cents']} {cents['unit']}"
-    if place := _PLACE.match(text):
-        return str(_PLACES[place["which"].lower()])
-    if couple := re.match(r"a couple of (?=hundred|thousand|million|dozen)", text, re.IGNORECASE):
-        return f"about 2 {text[couple.end() :]}"
-    if text and not text.strip("★☆"):
-        return f"{text.count('★')} stars"
-    return text
 
 
 def _iso_seconds(text: str) -> float:
@@ -396,18 +296,36 @@ def _of_compound(text: str) -> tuple[Quantity, ...]:
     return (replace(last, low=total, high=total, is_whole=False),)
 
 
+def _of_margin(value: str, margin: str) -> tuple[Quantity, ...]:
+    """Return what a value with a margin spans: 5 ± 0.1 mm, 20 °C ± 2 °C, 100 ± 5 %."""
+    said, unit = _POINT.match(margin), _POINT.match(value)
+    if said is None or unit is None:
+        return ()
+    is_share = said["rest"].strip() in {"%", "percent"} and unit["rest"].strip() not in {"%", "percent"}
+    shared = "" if is_share or unit["rest"] else said["rest"]
+    found: list[Quantity] = []
+    for one in _of_text(f"{value} {shared}".strip()):
+        wide = next(iter(_numbers(said["number"])), (0.0, 0))[0]
+        wide = abs(one.low * wide / 100) if is_share else abs(wide * one.size)
+        found.append(replace(one, low=one.low - wide, high=one.high + wide))
+    return tuple(found)
+
+
 def _of_range(low_text: str, high_text: str) -> tuple[Quantity, ...]:
-    lows, highs = _of_text(low_text.strip()), _of_text(high_text.strip())
+    highs = _of_text(high_text.strip())
+    lows = _of_text(low_text.strip())
+    point = _POINT.match(high_text.strip())
+    if point and point["rest"] and all(not one.dimension and not one.unit and one.size == 1.0 for one in lows):
+        lows = (*_of_text(f"{low_text.strip()} {point['rest']}"), *lows)  # 2 to 8 °C
     for high in highs:
         for low in lows:
             if not low.is_point or not high.is_point:
                 continue
-            scale = high.size if not low.dimension or low.dimension == "money" else 1.0
-            start = low.low * scale if low.size == 1.0 and scale != 1.0 else low.low
-            if low.dimension == "money" and not high.dimension and not high.unit and start <= high.low:
-                return (replace(low, low=start, high=high.low, is_whole=False),)  # $20-30
-            if start <= high.low and low.dimension in {"", high.dimension}:
-                return (replace(high, low=start, is_whole=False),)
+            if low.dimension == "money" and not high.dimension and not high.unit and low.low <= high.low:
+                return (replace(low, low=low.low, high=high.low, is_whole=False),)  # $20-30
+            scale = high.size if low.dimension == "money" and low.size == 1.0 else 1.0
+            if low.low * scale <= high.low and (low.dimension, low.unit) in {(high.dimension, high.unit), ("", "")}:
+                return (replace(high, low=low.low * scale, is_whole=False),)
     return ()
 
 
@@ -422,6 +340,8 @@ def _of_point(found: re.Match[str]) -> tuple[Quantity, ...]:
             if money:
                 if not left or left.lower() in {"per year", "p.a."}:
                     readings += _measured(scaled, money)
+                elif left.upper() in CURRENCIES:  # kr 500 NOK
+                    readings += _measured(scaled, left)
             else:
                 readings += _measured(scaled, left) if left else [scaled]
         if rest == "K" and not money:
@@ -478,13 +398,16 @@ def _measured(found: Quantity, unit: str) -> tuple[Quantity, ...]:
         spelt = f"{unit.strip()[0].lower()}{'bit' if 'b' in bits.groups() else 'b'}{rate}"
     readings: list[Quantity] = []
     if code := spelt.upper() if spelt.upper() in CURRENCIES else SIGNS.get(spelt):
-        readings.append(replace(found, dimension="money", unit=code))
+        readings += [replace(found, dimension="money", unit=one) for one in SHARED_SIGNS.get(spelt, (code,))]
     cents = replace(found, low=found.low / 100, high=found.high / 100, half=found.half / 100, dimension="money")
     readings += [replace(cents, unit=code) for code in CENTS.get(spelt, ())]
     if known := UNITS.get(spelt) or UNITS.get(spelt.replace("²", "2")):
         readings.append(_in_unit(found, spelt, *known))
     if readings:
         return tuple(readings)
+    if spelt in DEGREES:  # of a temperature on either scale, or of an angle
+        readings = [_in_unit(found, scale, *UNITS[scale]) for scale in ("celsius", "fahrenheit")]
+        return (*readings, replace(found, unit="degrees"))
     return (replace(found, unit=spelt),) if len(spelt.split()) <= 3 and not re.search(r"[\d,]", spelt) else ()
 
 

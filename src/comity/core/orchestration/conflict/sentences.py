@@ -8,6 +8,31 @@ from typing import Final
 from comity.core.orchestration.conflict.synonyms import OPPOSITES, PASTS, are_exclusive, replaced, root
 from comity.core.orchestration.conflict.texts import FINITE, STOP, WORD, denied, plain
 
+_STOPPING: Final = frozenset(
+    map(
+        root,
+        [
+            "cancel",
+            "stop",
+            "halt",
+            "delay",
+            "postpone",
+            "defer",
+            "freeze",
+            "abandon",
+            "suspend",
+            "scrap",
+            "drop",
+            "reject",
+            "avoid",
+            "refuse",
+            "end",
+            "terminate",
+            "ban",
+            "block",
+        ],
+    )
+)
 _BEFORE_OBJECT: Final = frozenset({"to", "from", "by", "with", "in", "at", "of", "on", "the", "a", "an", "for"})
 _JOINING: Final = frozenset({"and", "or", "the", "a", "an", "with"})
 _BEFORE_SUBJECT: Final = frozenset({"the", "our", "their", "your", "a", "an"})
@@ -21,6 +46,10 @@ _CAUSE: Final = re.compile(
     r"(?:goes|went|belongs|assigned|awarded) to)\b",
     re.IGNORECASE,
 )
+_CONCEDED: Final = re.compile(
+    r"\b(?:although|even though|though|despite|in spite of|regardless of|notwithstanding)\b", re.IGNORECASE
+)
+_ANY_CAUSE: Final = frozenset(map(root, ["error", "fault", "problem", "failure", "issue", "defect", "bug", "cause", "mistake"]))
 PHRASE_WORDS: Final = 3  # content words of a phrase in which two sentences differ
 SAME_AS_PART: Final = 0.6  # of the words of the shorter sentence, if at least SHARED_WORDS are shared
 SHARED_WORDS: Final = 3
@@ -53,6 +82,21 @@ def turned_round(left: str, right: str) -> str:
         return f"opposites: {' / '.join(min(opposed))}"
     if negations and not opposed:
         return "a negation"
+    return ""
+
+
+def reversed_advice(left: str, right: str) -> str:
+    """Return the two opposite things that two pieces of advice about one thing say; empty if they do not."""
+    one, other = _content(left), _content(right)
+    opposed = _opposed(one - other, other - one)
+    if opposed and _kept(left) & _kept(right) and not abs(_negations(left) - _negations(right)) % 2:
+        return f"opposites: {' / '.join(min(opposed))}"
+    for said, told in ((left, right), (right, left)):  # "launch it" against "delay the launch"
+        first = next((root(word) for word in WORD.findall(replaced(plain(said))) if word not in STOP), "")
+        if first in _STOPPING and not _content(told) & _STOPPING and not _negations(said) and not _negations(told):
+            about = {word[:BEGINNING] for word in _content(said) - {first}}
+            if about and len(about & _kept(told)) >= SAME_SENTENCE * len(about):
+                return f"{first} / {plain(told)}"
     return ""
 
 
@@ -128,6 +172,8 @@ def exchanged(left: str, right: str) -> str:
     at = places[0]
     one, other = said[at], told[at]
     pair = f"{one} / {other}"
+    if root(one.casefold()) == root(other.casefold()):
+        return ""
     if are_exclusive(one.casefold(), other.casefold()):
         return pair
     if any(len(word) == 1 and word.isupper() for word in (one, other)):
@@ -200,9 +246,22 @@ def attributed(left: str, right: str) -> str:
     one, other = _CAUSE.split(left, maxsplit=1), _CAUSE.split(right, maxsplit=1)
     if any(map(_number_at_start, (*one[1:], *other[1:]))):
         return ""  # by how much, not by whom
-    if len(one) < 2 or len(other) < 2 or _content(one[0]) != _content(other[0]) or _content(one[1]) & _content(other[1]):
+    if len(one) < 2 or len(other) < 2 or _content(one[0]) != _content(other[0]):
         return ""
-    return f"{plain(one[1])} / {plain(other[1])}"
+    causes = [_content(cause) for cause in (one[1], other[1])]
+    first, second = (cause - _ANY_CAUSE or cause for cause in causes)  # of "software bug" and "operator error" the first word
+    return "" if first & second else f"{plain(one[1])} / {plain(other[1])}"
+
+
+def conceded(left: str, right: str) -> str:
+    """Return what one sentence gives as the cause of a thing that the other says happened in spite of it; empty if nothing."""
+    for one, other in ((left, right), (right, left)):
+        caused, against = _CAUSE.split(one, maxsplit=1), _CONCEDED.split(other, maxsplit=1)
+        if len(caused) < 2 or len(against) < 2 or _CONCEDED.search(one) or _CAUSE.search(other):
+            continue
+        if _kept(caused[0]) & _kept(against[0]) and _kept(caused[1]) & _kept(against[1]):
+            return f"{plain(caused[1])} / {plain(against[1])}"
+    return ""
 
 
 def figures(text: str) -> list[str]:

@@ -21,7 +21,10 @@ PASTS: Final = {
     "sold": "sell", "paid": "pay", "lent": "lend", "built": "build", "wrote": "write", "written": "write", "made": "make",
     "sent": "send", "gave": "give", "given": "give", "took": "take", "taken": "take", "held": "hold", "kept": "keep",
     "beaten": "beat", "chose": "choose", "chosen": "choose", "spent": "spend", "told": "tell", "bought": "buy", "won": "win",
-    "lost": "lose", "began": "begin", "went": "go", "gone": "go",
+    "lost": "lose", "began": "begin", "met": "meet", "ran": "run", "broke": "break", "froze": "freeze", "withdrew": "withdraw",
+    "came": "come",
+    "knew": "know", "spoke": "speak", "drove": "drive", "flew": "fly", "blew": "blow", "tore": "tear", "sank": "sink",
+    "led": "lead", "became": "become", "went": "go", "gone": "go",
 }  # fmt: skip
 # Phrases that stand for one word; "no sign of recovery" is "not recovery".
 _PHRASES: Final = {
@@ -45,6 +48,19 @@ _PHRASES: Final = {
     "no need": "unnecessary", "as new": "mint",
     "like new": "mint",
     "closed ticket": "complete",
+    "stay with": "keep", "stays with": "keep", "stick with": "keep", "hold on to": "keep", "hold onto": "keep",
+    "hang on to": "keep", "hold back": "withhold", "let go of": "drop", "get rid of": "discard", "do away with": "discard",
+    "plain text": "plaintext", "go to trial": "litigate", "go to court": "litigate", "out of court": "settle",
+    "pull out of": "withdraw", "pull out": "withdraw", "phase out": "discard", "wind down": "terminate",
+    "scale back": "reduce", "cut back": "reduce", "scale up": "increase", "step up": "increase", "ramp up": "increase",
+    "speed up": "accelerate", "slow down": "decelerate", "give up": "abandon", "set up": "start", "run out": "expire",
+    "worn out": "worn", "under control": "controlled", "out of control": "uncontrolled", "voted for": "support",
+    "vote for": "support", "votes for": "support", "voted against": "oppose", "vote against": "oppose",
+    "votes against": "oppose", "ruled against": "oppose", "spoke against": "oppose", "spoke for": "support",
+    "argued for": "support", "argued against": "oppose", "decided against": "reject", "decide against": "reject",
+    "on target": "punctual", "let lapse": "expire", "recommends against": "avoid", "recommend against": "avoid",
+    "recommended against": "avoid", "warn against": "avoid", "warns against": "avoid", "refrain from": "avoid",
+    "steer clear of": "avoid", "hiring freeze": "freeze hiring",
 }  # fmt: skip
 _PHRASE: Final = re.compile(rf"\b(?:{'|'.join(sorted(_PHRASES, key=len, reverse=True))})\b")
 _SWITCHED: Final = re.compile(r"\b(?:switch|turn)(?:ed|es|s|ing)?\s+(?P<what>(?:\w+\s+){0,3}?)(?P<way>on|off)\b")
@@ -86,7 +102,7 @@ hire recruit
 dismiss fire
 buy purchase acquire
 additional extra more further
-rise increase grow climb growth
+rise increase grow climb growth raise boost
 fall drop decrease shrink
 detect find discover identify found
 recommend advise suggest propose
@@ -104,7 +120,8 @@ close closure
 likely probably presumably expected probable
 cause trigger
 problem issue
-error fault defect bug
+error fault defect bug mistake
+switch change
 agree consent
 eligible qualify
 lapse expire
@@ -117,6 +134,8 @@ programme program
 aluminium aluminum
 break broken fracture fractured
 female woman
+optimistic bullish
+pessimistic bearish
 male man
 """
 
@@ -232,7 +251,22 @@ enough sufficient adequate | insufficient inadequate
 satisfied happy | dissatisfied unhappy
 import | export
 inflow | outflow
-renew extend prolong | terminate cancel end expire
+renew extend prolong keep continue | terminate cancel end expire lapse drop
+hire recruit | freeze
+keep hold retain stay | sell switch change replace leave abandon scrap drop
+repair fix | scrap replace discard
+expand enter grow invest | withdraw exit shrink divest leave
+settle | sue litigate
+outsource | insource
+encrypted | plaintext unencrypted
+satisfied happy praise | complain complained
+intact undamaged | worn damaged broken defective cracked
+borrow | repay
+lend | borrow
+centralise | decentralise
+merge | split separate demerge
+ship send dispatch | withhold
+publish release | withdraw withhold recall
 proceed continue launch | postpone delay defer suspend
 punctual early | delayed late overdue
 add | remove delete

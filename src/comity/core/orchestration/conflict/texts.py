@@ -7,8 +7,11 @@ import unicodedata
 from collections import Counter
 from typing import Any, Final
 
-from comity.core.orchestration.conflict.aliases import ALIASES, FIELD_ALIASES, NICKNAMES
+from comity.core.orchestration.conflict.aliases import ALIASES, FIELD_ALIASES, STATUSES
+from comity.core.orchestration.conflict.persons import TITLES, is_initialled, is_name, of_name, same_person, without_umlauts
+from comity.core.orchestration.conflict.statuses import status
 from comity.core.orchestration.conflict.synonyms import OPPOSITES, PASTS, replaced, root
+from comity.core.orchestration.conflict.wording import arabic
 
 SAYS_MORE: Final = "one says more than the other"
 SENTENCE_WORDS: Final = 5  # from here on a text is a sentence, not a category
@@ -18,7 +21,11 @@ MISSING: Final = frozenset(
      "no data", "not specified", "unspecified", "undefined", "not applicable", "missing", "not given", "not disclosed",
      "pending", "nan", "unavailable", "to be determined", "to be confirmed", "to be announced", "to be decided",
      "data unavailable", "not reported", "not stated", "not provided", "not mentioned", "not found", "not determined",
-     "undetermined", "not yet known", "not yet available", "not assigned", "unassigned", "no information", "no answer"}
+     "undetermined", "not yet known", "not yet available", "not assigned", "unassigned", "no information", "no answer",
+     "to be named", "price on request", "on request", "date to follow", "to follow", "not yet decided", "not yet determined",
+     "not recorded", "not set", "blank", "empty", "no value", "unclear", "not sure", "don't know", "not yet assigned",
+     "no idea", "insufficient data", "not measured", "yet to be decided", "yet to be determined", "still unknown",
+     "information not available", "no data available", "not listed", "no record", "cannot be determined", "nobody knows"}
 )  # fmt: skip
 _YES: Final = frozenset(
     {"yes", "true", "y", "on", "correct", "affirmative", "enabled", "agreed", "ja", "oui", "si", "yep", "sure", "✓", "✔"}
@@ -30,7 +37,6 @@ _LEGAL_WORDS: Final = (
     "inc ltd limited gmbh corp corporation llc plc co company ag sa bv nv kg the se oy ab spa srl pty incorporated"
 )
 _LEGAL: Final = frozenset(_LEGAL_WORDS.split())
-_TITLES: Final = frozenset({"mr", "mrs", "ms", "dr", "prof", "professor", "sir", "miss"})
 _GENDER: Final = re.compile(r"(?:^|_)(?:gender|sex)$")
 _DEGREES_WORDS: Final = (
     "very extremely not non slightly partially partly semi less more medium low high un mostly never no pre post anti "
@@ -53,7 +59,7 @@ FINITE: Final = frozenset(
 
 _UMLAUT: Final = re.compile("[äöüß]", re.IGNORECASE)
 _LEGAL_ROOTS: Final = frozenset(map(root, _LEGAL))
-_UNNAMED: Final = _LEGAL | _LEGAL_ROOTS | _TITLES | frozenset(map(root, _TITLES))
+_UNNAMED: Final = _LEGAL | _LEGAL_ROOTS | TITLES | frozenset(map(root, TITLES))
 _DEGREE_ROOTS: Final = _DEGREES | frozenset(map(root, _DEGREES))
 _DIGITS: Final = {
     word: str(at) for at, word in enumerate(("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"), 1)
@@ -143,11 +149,16 @@ def _stems(text: str) -> list[str]:
     ]
 
 
+_IP: Final = re.compile(r"(?:ip )?(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})(?P<rest>[:/]\d+)?", re.IGNORECASE)
+
+
 def address(text: str) -> str | None:
-    """Return an e-mail address or link as it is compared; None for any other text."""
+    """Return an e-mail address, an IP address or a link as it is compared; None for any other text."""
     bare = text.strip()
     if re.fullmatch(r"[^@\s]+@[^@\s]+\.[^@\s]+", bare):
         return bare.casefold()
+    if found := _IP.fullmatch(bare):
+        return ".".join(str(int(part)) for part in found.groups()[:4]) + (found["rest"] or "")
     if re.match(r"^(?:https?://|www\.)\S+$", bare, re.IGNORECASE):
         rest = re.sub(r"^(?:https?://)?(?:www\.)?", "", bare, flags=re.IGNORECASE)
         host, slash, path = rest.partition("/")
@@ -165,7 +176,8 @@ def alias(text: str, name: str) -> str:
     said = plain(text)
     for fields, aliases in FIELD_ALIASES:
         if fields.search(name):
-            return aliases.get(said.replace("-", " "), said)
+            known = aliases.get(said.replace("-", " "))
+            return known or (status(said, aliases) if fields in STATUSES else said)
     return ALIASES.get(said, said)
 
 
@@ -173,29 +185,33 @@ def same_category(left: str, right: str, name: str = "") -> tuple[bool, str]:
     """Return whether two short texts of the field `name` say the same thing, and by which rule."""
     if _GENDER.search(name):
         return left.strip().casefold()[:1] == right.strip().casefold()[:1], "gender"
-    one, other = alias(left, name), alias(right, name)
+    one, other = alias(arabic(left), name), alias(arabic(right), name)
     if one == other or re.sub(r"[ '.]", "", one) == re.sub(r"[ '.]", "", other):
         return True, "same words"
-    if _UMLAUT.search(left + right) and _without_umlauts(one) == _without_umlauts(other):
+    if _UMLAUT.search(left + right) and without_umlauts(one) == without_umlauts(other):
         return True, "same name without umlauts"
     if _SIGN.search(one)[0] != _SIGN.search(other)[0]:  # type: ignore[index]  # matches any text: A and A+
         return False, "different signs"
     first, second = _stems(one), _stems(other)
-    if _is_name(left) and _is_name(right) and _LEGAL_ROOTS.isdisjoint([*first, *second]):
-        first, second = _of_name(one), _of_name(other)  # Eva Lang is not Eva Lange
+    if is_name(left) and is_name(right) and _LEGAL_ROOTS.isdisjoint([*first, *second]):
+        first, second = of_name(one), of_name(other)  # Eva Lang is not Eva Lange
     if first == second or "".join(first) == "".join(second):
         return True, "same words in another form"
     if ("," in left or "," in right) and Counter(first) == Counter(second) and len(first) <= NAME_WORDS:
         return True, "same name in another order"
+    if same_or_opposite(one, other) or same_or_opposite(other, one):
+        return True, "the opposite denied"
+    if same_person(left, right, name):
+        return True, "same name of a person"
     if _is_initials(left, right) or _is_initials(right, left):
         return True, "initials"
     bare, other_bare = ([word for word in words if word not in _UNNAMED] for words in (first, second))
     is_umlaut = bool(_UMLAUT.search(left + right))
     if bare and (
-        bare == other_bare or (is_umlaut and _without_umlauts(" ".join(bare)) == _without_umlauts(" ".join(other_bare)))
+        bare == other_bare or (is_umlaut and without_umlauts(" ".join(bare)) == without_umlauts(" ".join(other_bare)))
     ):
         return True, "same name"
-    if _is_initialled(bare, other_bare) or _is_initialled(other_bare, bare):
+    if is_initialled(bare, other_bare) or is_initialled(other_bare, bare):
         return True, "same name with an initial"
     small, large = sorted((set(bare), set(other_bare)), key=len)
     if (
@@ -208,35 +224,11 @@ def same_category(left: str, right: str, name: str = "") -> tuple[bool, str]:
     return False, "different words"
 
 
-def _of_name(text: str) -> list[str]:
-    """Return the words of a person's name, a short first name in full: Bob is Robert."""
-    first, *rest = WORD.findall(text)
-    return [NICKNAMES.get(first, first), *rest]
-
-
-def _is_name(text: str) -> bool:
-    """Return whether a text is the name of a person: two words or three, each with a capital."""
-    words = text.split()
-    return 2 <= len(words) <= 3 and all(word[:1].isupper() and word[1:2].islower() for word in words)
-
-
-def _without_umlauts(text: str) -> str:
-    return re.sub(r"(?<=[aou])e", "", text)
-
-
 def _is_initials(short: str, full: str) -> bool:
     """Return whether a text such as HR stands for the first letters of another."""
     letters = short.strip().replace(".", "").replace("&", "")
     words = [word for word in WORD.findall(plain(full).replace("-", " ")) if word not in STOP]
     return letters.isupper() and 2 <= len(letters) == len(words) and letters.casefold() == "".join(word[0] for word in words)
-
-
-def _is_initialled(short: list[str], full: list[str]) -> bool:
-    if len(short) != len(full) or len(short) < 2:
-        return False
-    pairs = list(zip(short, full, strict=True))
-    has_initial = any(len(one) == 1 and other != one for one, other in pairs)
-    return has_initial and all(one == other or (len(one) == 1 and other.startswith(one)) for one, other in pairs)
 
 
 def is_sentence(text: str) -> bool:
