@@ -37,7 +37,12 @@ _LANGUAGES: Final = {
     "en": "english", "de": "german", "fr": "french", "es": "spanish", "it": "italian", "pt": "portuguese", "nl": "dutch",
     "pl": "polish", "sv": "swedish", "da": "danish", "no": "norwegian", "fi": "finnish", "cs": "czech", "ru": "russian",
     "uk": "ukrainian", "tr": "turkish", "el": "greek", "ar": "arabic", "he": "hebrew", "hi": "hindi", "zh": "chinese",
-    "ja": "japanese", "ko": "korean", "deutsch": "german", "français": "french", "español": "spanish",
+    "ja": "japanese", "ko": "korean", "en gb": "british english", "en us": "american english",
+    "us english": "american english", "uk english": "british english",
+    "pt br": "brazilian portuguese", "pt pt": "european portuguese",
+    "zh cn": "simplified chinese", "zh tw": "traditional chinese",
+    "de at": "austrian german", "de ch": "swiss german", "fr ca": "canadian french", "es mx": "mexican spanish",
+    "deutsch": "german", "français": "french", "español": "spanish",
 }  # fmt: skip
 _STATES: Final = {
     "al": "alabama", "ak": "alaska", "az": "arizona", "ar": "arkansas", "ca": "california", "co": "colorado",
@@ -56,6 +61,8 @@ _GRADES: Final = {
     "moderate": "medium",
     "mid": "medium", "normal": "medium", "average": "medium", "p2": "high", "sev2": "high", "sev 2": "high", "elevated": "high",
     "p3": "medium", "sev3": "medium", "sev 3": "medium", "p4": "low", "sev4": "low", "sev 4": "low", "minor": "low",
+    "extremely high": "very high", "extreme": "very high", "extremely low": "very low", "major": "high",
+    "severe": "very high",
     "minimal": "very low", "negligible": "very low",
 }  # fmt: skip
 _SIZES: Final = {

@@ -39,7 +39,9 @@ _CLOSED_SET: Final = re.compile(
     r"(?:^|_)(?:allergens?|allergies|ingredients|attendees|participants|signatories|members|permissions|roles|recipients|approvers|"
     r"required|mandatory|included|excluded|team|crew|panel|board|speakers|authors|owners|directors|guests|winners|medications)(?:_|$)"
 )
-_ONE_ANSWER: Final = re.compile(r"(?:^|_)(?:cause|reason|diagnosis|verdict|decision|outcome|culprit|who)(?:_|$)")
+_ONE_ANSWER: Final = re.compile(
+    r"(?:^|_)(?:cause|reason|diagnosis|verdict|decision|outcome|culprit|who|recommendation|advice|proposal)(?:_|$)"
+)
 _ADVICE: Final = re.compile(
     r"(?:^|_)(?:recommendations?|advice|advise|decision|proposal|suggestion|next_step|action|plan|verdict|guidance|strategy|stance)$"
 )
@@ -49,6 +51,7 @@ _STATE: Final = re.compile(
 )
 _OPEN_SET: Final = re.compile(r"(?:^|_)(?:tags?|keywords?|topics?|themes?|labels?|examples?|categories|ideas)$")
 _TRUTH: Final = re.compile(r"^(?:is|has|have|can|should|does|was|needs?|allow|enable)(?:s|d)?_")
+_NEED: Final = re.compile(r"^(?:needs?|requires?)_")
 _SERIES: Final = re.compile(
     r"(?:^|_)(?:flows?|series|values|history|projection|forecast|monthly|yearly|quarterly|by_year|by_month)(?:_|$)"
 )
@@ -155,6 +158,8 @@ def _truth(value: Any, path: str, is_asked: bool) -> bool | None:
         return found[0].high > 0
     if said.count(" ") > 2:
         return None  # a sentence, not the field's word or its opposite
+    if _NEED.match(name) and said.removeprefix("not ") in {"required", "needed", "necessary", "mandatory"}:
+        return not said.startswith("not ")
     known = texts.same_or_opposite(about, said)
     return known if known is not None else texts.same_or_opposite(about.rpartition(" ")[2], said)
 
@@ -204,6 +209,8 @@ def _numbers(left: Any, right: Any, path: str, rules: Rules, depth: int) -> Find
     ones, others = (quantities(_measured(value, beside, path)) for value, beside in ((left, right), (right, left)))
     if bool(ones) != bool(others):
         ones, others = ones or nothing(left), others or nothing(right)
+    if bool(ones) != bool(others) and (texts.is_endless(left) or texts.is_endless(right)):
+        return Finding(Relation.CONFLICT, "a number against no end")
     if not ones or not others:
         return None
     pairs = [(one, other) for one in ones for other in others]

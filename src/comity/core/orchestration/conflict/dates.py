@@ -81,7 +81,7 @@ _THE: Final = re.compile(r"^the (?=\d)", re.IGNORECASE)
 _TWO_YEARS: Final = re.compile(r"^fy ?['’]?(\d\d)(?=[/-]\d\d$)", re.IGNORECASE)  # FY24/25
 _UNTIL: Final = re.compile(
     r"^(?:(?:valid|effective|due)\s+)?(?:(?:by\s+)?(?:cob|eod|close of business|end of (?:the )?day)(?:\s+on)?"
-    r"|until|till|by|on|from|since|as of|due|before|no later than)\s+(?=.*\d{2})",
+    r"|until|till|by|on|in|during|from|since|as of|due|before|no later than)\s+(?=.*\d{2})",
     re.IGNORECASE,
 )
 _FISCAL: Final = re.compile(r"\b(?:fy|(?:fiscal|financial|calendar)(?: year)?|^year) ?(?=(?:19|20|21)\d\d\b)", re.IGNORECASE)

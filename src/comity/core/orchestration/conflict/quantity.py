@@ -57,7 +57,7 @@ _NUMBER: Final = (
     r"\d{1,3}(?:\.\d{3})+,\d+|\d{1,3}(?:\.\d{3}){2,}|\d+(?:[.,]\d+)?(?:[eE][+-]?\d+)?|\.\d+)"
 )
 _POINT: Final = re.compile(
-    rf"^(?P<sign>[-−+])?\s*(?P<money>us\$|ca?\$|au?\$|hk\$|nz\$|s\$|r\$|[$€£¥₹₩₽₺]|rs\.?(?=\s*\d)|kr\.?(?=\s*\d)|[a-z]{{3}}(?=\s*[-−\d]))?\s*"
+    rf"^(?P<sign>[-−+])?\s*(?P<money>us\$|ca?\$|au?\$|hk\$|nz\$|s\$|r\$|[$€£¥₹₩₽₺₪₦₫฿₴]|kč|rs\.?(?=\s*\d)|kr\.?(?=\s*\d)|[a-z]{{3}}(?=\s*[-−\d]))?\s*"
     rf"(?P<number>{_NUMBER})\s*(?P<rest>.*)$",
     re.IGNORECASE,
 )

@@ -8,6 +8,8 @@ from typing import Final
 from comity.core.orchestration.conflict.synonyms import OPPOSITES, PASTS, are_exclusive, replaced, root
 from comity.core.orchestration.conflict.texts import FINITE, STOP, WORD, denied, plain
 
+_ASKED_WORDS: Final = "need required necessary further more additional recommend advise suggest"
+_ASKED: Final = frozenset(map(root, _ASKED_WORDS.split()))
 _STOPPING: Final = frozenset(
     map(
         root,
@@ -91,6 +93,10 @@ def reversed_advice(left: str, right: str) -> str:
     opposed = _opposed(one - other, other - one)
     if opposed and _kept(left) & _kept(right) and not abs(_negations(left) - _negations(right)) % 2:
         return f"opposites: {' / '.join(min(opposed))}"
+    if not opposed and abs(_negations(left) - _negations(right)) % 2:  # "hire a nurse" against "no more nurses are needed"
+        short = min((words - _ASKED for words in (one, other)), key=len)
+        if short and len({word[:BEGINNING] for word in short} & _kept(left) & _kept(right)) > SAME_SENTENCE * len(short):
+            return "a negation"
     for said, told in ((left, right), (right, left)):  # "launch it" against "delay the launch"
         first = next((root(word) for word in WORD.findall(replaced(plain(said))) if word not in STOP), "")
         if first in _STOPPING and not _content(told) & _STOPPING and not _negations(said) and not _negations(told):

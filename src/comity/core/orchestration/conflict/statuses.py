@@ -43,7 +43,7 @@ in transit | on the way | on its way | shipped | dispatched | en route | out for
   left the warehouse | with the courier | with the carrier | posted | mailed | on the way to customer | on route | despatched
 not shipped | not yet shipped | shipment | dispatch | not dispatched | not yet dispatched | ready to ship | unshipped | not sent
   not yet sent | shipped soon
-delivered | arrived | received | handed over | handed over to recipient | delivery complete | dropped off
+delivered | arrived | received | handed over | handed over to recipient | delivery complete | dropped off | landed
 returned | sent back | returned to sender | return to sender
 lost | missing | lost in transit | gone astray
 backordered | on back order | on backorder | back-ordered
@@ -57,6 +57,10 @@ under review | being reviewed | in review | under consideration | being consider
 under investigation | being investigated | investigating | being looked into
 withdrawn | pulled | retracted | taken back | revoked | rescinded
 reopened | re-opened | opened again
+rolled back | reverted | undone | backed out
+discharged | sent home | released from hospital
+hired | offer accepted | recruited
+cannot reproduce | not reproducible | unable to reproduce
 draft | in draft | unpublished | not published | not yet published
 expired | lapsed | run out | out of date | no longer valid | ran out
 contained | mitigated | under control
@@ -86,11 +90,11 @@ RUNNING: Final = _COMMON | _named("""
 up | running | online | operational | live | healthy | ok | okay | available | active | working | reachable | normal
   functional | alive | green | up and running | in service | fine | on | good | responding | working normally
   in operation | started
-  operating | functioning | connected | stable | ready
+  switched on | turned on | powered on | operating | functioning | connected | stable | ready
 down | offline | unavailable | not running | not responding | unreachable | dead | crashed | out of service
   out of order | broken | not working | unresponsive | off | failed | red | not reachable | inoperative | not available
   stopped | shut down | halted
-  disconnected | not connected | not operational | unhealthy | faulty
+  switched off | turned off | powered off | powered down | disconnected | not connected | not operational | unhealthy | faulty
 degraded | impaired | partial outage | slow | limited | partially available | unstable | amber | yellow | struggling
 idle | standing still | standby | on standby | at rest | not in use | inactive | waiting
 under maintenance | in maintenance | maintenance | being serviced | maintenance mode
@@ -115,6 +119,14 @@ sick | ill | off sick | on sick leave
 unemployed | out of work | jobless | between jobs
 self-employed | freelance | freelancer | independent
 """)
+JOBS: Final = _COMMON | _named("""
+passed | pass | success | successful | succeeded | ok | passing | green | complete | completed | done | finished
+failed | failure | error | unsuccessful | failing | red | broken | crashed | aborted | errored
+""")
+APPLICATIONS: Final = _COMMON | _named("""
+approved | successful | accepted | granted | passed | upheld | authorised | authorized | admitted
+rejected | unsuccessful | denied | refused | declined | turned down | failed | dismissed | not approved | not accepted
+""")
 DOORS: Final = _named("""
 closed | shut | not open | locked | closed to the public
 open | opened | not closed | unlocked | open to the public
@@ -136,6 +148,11 @@ BY_FIELD: Final = (
         ),
         CONTRACTS,
     ),
+    (
+        rf"(?:backup|job|build|run|pipeline|test|import|export|migration|sync|batch|upload|transfer)_(?:{_STATE}|result)|build",
+        JOBS,
+    ),
+    (rf"(?:application|claim|proposal|bid|appeal|admission|grant)_(?:{_STATE}|decision|result|outcome)", APPLICATIONS),
     (rf"(?:employment|employee|staff|worker|attendance|presence|job|staffing)_(?:{_STATE})|employment|attendance", STAFF),
     (rf"(?:door|gate|window|valve|shop|store|office|branch|road|bridge|airport|border|lid|shutter)_(?:{_STATE})", DOORS),
     (

@@ -61,6 +61,16 @@ _PHRASES: Final = {
     "on target": "punctual", "let lapse": "expire", "recommends against": "avoid", "recommend against": "avoid",
     "recommended against": "avoid", "warn against": "avoid", "warns against": "avoid", "refrain from": "avoid",
     "steer clear of": "avoid", "hiring freeze": "freeze hiring",
+    "failed to": "not", "fails to": "not", "fail to": "not", "refused to": "not", "refuses to": "not", "refuse to": "not",
+    "unable to": "not", "no longer": "not", "lack of": "not", "absence of": "not", "free of": "not", "free from": "not",
+    "far from": "not", "wait and see": "wait",
+    "walk away from": "abandon", "walk away": "abandon", "shut down": "disable",
+    "power off": "disable", "take on": "hire", "bring in": "hire", "roll out": "deploy", "hand over": "deliver",
+    "hold off": "wait", "hold off on": "delay", "right away": "immediately",
+    "at once": "immediately", "straight away": "immediately", "take over": "acquire", "took over": "acquire",
+    "back out of": "leave",
+    "empty stomach": "fasting", "broke down": "fail", "break down": "fail", "went bankrupt": "bankrupt",
+    "make it": "succeed", "in house": "insource", "in-house": "insource",
 }  # fmt: skip
 _PHRASE: Final = re.compile(rf"\b(?:{'|'.join(sorted(_PHRASES, key=len, reverse=True))})\b")
 _SWITCHED: Final = re.compile(r"\b(?:switch|turn)(?:ed|es|s|ing)?\s+(?P<what>(?:\w+\s+){0,3}?)(?P<way>on|off)\b")
@@ -288,7 +298,7 @@ visible | hidden
 benign | malignant
 solved resolved | unsolved unresolved
 necessary needed required | unnecessary
-move relocate leave | stay remain
+move relocate leave | stay remain keep
 effective | ineffective
 reliable | unreliable
 admit | deny
@@ -316,6 +326,110 @@ married | single
 day daytime | night
 arrive | depart leave
 rent lease | own
+keep run continue | disable stop
+approve accept pursue | abandon
+hire recruit take | dismiss
+friendly polite kind helpful courteous | rude unfriendly hostile impolite unhelpful
+create build | destroy demolish eliminate
+start begin act immediately now | wait
+flat unchanged | doubled tripled halved double triple
+effective work | ineffective useless
+pay | reject refuse
+appoint nominate elect | dismiss remove
+increase | halve
+double triple | halve
+accurate precise | inaccurate imprecise
+transparent clear | opaque unclear
+honest | dishonest
+guilty liable | innocent
+sufficient | insufficient scarce
+abundant plentiful | scarce
+recover improve | deteriorate worsen decline relapse
+ease relax lift loosen | tighten impose strengthen
+impose introduce | lift abolish scrap remove
+ban prohibit forbid | allow permit legalise
+legalise | criminalise
+hire employ | lay dismiss
+attract | repel lose
+love like enjoy | hate dislike
+agree | disagree
+trust | distrust
+obey follow | ignore disobey
+remember | forget
+save | waste spend
+subsidise | tax
+privatise | nationalise
+invest | divest
+acquire | divest sell
+join enter | leave quit
+stick adhere | deviate
+succeed | fail
+win | lose
+survive | die
+exceed | trail
+smooth | bumpy rough
+quiet calm peaceful | noisy violent turbulent
+crowded busy full | empty quiet deserted
+fresh | stale rotten
+sweet | bitter sour
+soft | hard
+thick | thin
+bright | dark dim
+new modern | old outdated obsolete
+ripe | unripe
+sharp | blunt
+straight | crooked bent
+sober | drunk
+awake | asleep
+innocent | guilty
+voluntary | forced compulsory
+genuine authentic real original | fake forged counterfeit
+deliberate intentional | accidental unintentional
+careful | careless negligent
+experienced | inexperienced
+qualified | unqualified
+popular | unpopular
+relevant | irrelevant
+consistent | inconsistent
+complete | partial
+simple | complicated
+urgent | routine
+online | offline
+local | remote
+wireless | wired
+single | multiple
+before | after
+inside | outside
+top | bottom
+front | back rear
+upstream | downstream
+oversupply glut | shortage
+overpaid | underpaid
+overestimate | underestimate
+understaffed | overstaffed
+inflation | deflation
+expansion boom | recession contraction slump
+credit | debit
+asset | liability
+creditor lender | debtor borrower
+supply | demand
+tailwind | headwind
+strength | weakness
+advantage benefit | disadvantage drawback
+opportunity | threat
+proven confirmed verified | unproven disproved refuted unverified
+known | unknown
+insured | uninsured
+damaged | undamaged intact
+sealed | leaking
+functional working | broken faulty defective
+stuck jammed | loose
+overloaded | idle normal
+sterile | contaminated
+edible | poisonous toxic
+harmless | harmful dangerous toxic
+waterproof watertight | leaky
+renewable | fossil
 raw | cooked
 """
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
+from functools import lru_cache
 from typing import Any, Final
 
 from comity.core.orchestration.conflict.aliases import ALIASES, FIELD_ALIASES, STATUSES
@@ -28,10 +29,48 @@ MISSING: Final = frozenset(
      "information not available", "no data available", "not listed", "no record", "cannot be determined", "nobody knows"}
 )  # fmt: skip
 _YES: Final = frozenset(
-    {"yes", "true", "y", "on", "correct", "affirmative", "enabled", "agreed", "ja", "oui", "si", "yep", "sure", "✓", "✔"}
+    {
+        "yes",
+        "true",
+        "y",
+        "on",
+        "correct",
+        "affirmative",
+        "enabled",
+        "agreed",
+        "ja",
+        "oui",
+        "si",
+        "yep",
+        "sure",
+        "of course",
+        "certainly",
+        "definitely",
+        "absolutely",
+        "indeed",
+        "✓",
+        "✔",
+    }
 )
 _NO: Final = frozenset(
-    {"no", "false", "n", "off", "incorrect", "negative", "disabled", "nein", "non", "nope", "not yet", "✗", "✘"}
+    {
+        "no",
+        "false",
+        "n",
+        "off",
+        "incorrect",
+        "negative",
+        "disabled",
+        "nein",
+        "non",
+        "nope",
+        "not yet",
+        "not at all",
+        "certainly not",
+        "by no means",
+        "✗",
+        "✘",
+    }
 )
 _LEGAL_WORDS: Final = (
     "inc ltd limited gmbh corp corporation llc plc co company ag sa bv nv kg the se oy ab spa srl pty incorporated"
@@ -71,8 +110,14 @@ LIST_CHARS_MAX: Final = 300
 ITEM_WORDS: Final = 3
 _NONE: Final = re.compile(
     r"^(?:(?:none|nil|nothing)(?: (?:known|reported|recorded|found|identified|so far|at present|yet))?"
-    r"|no (?:known |reported |recorded |open |outstanding )?(?P<what>[a-z]+(?: [a-z]+)?))$"
+    r"|no (?:known |reported |recorded |open |outstanding )?(?P<what>[a-z]+(?: [a-z]+)?)"
+    r"(?: (?:were |was |have been |has been )?(?:known|reported|recorded|found|identified|observed|noted|seen|detected))?)$"
 )
+_ENDLESS_WORDS: Final = (
+    "lifetime|for life|unlimited|no limit|without limit|indefinite|indefinitely|forever|infinite|permanent|limitless|perpetual|"
+    "open-ended|never|never expires|no end date"
+)
+_ENDLESS: Final = frozenset(_ENDLESS_WORDS.split("|"))
 _SPACES: Final = re.compile(r"[\s_]+")
 _SIGN: Final = re.compile(r"(?:(?<=\w)[+-]+)?$")
 WORD: Final = re.compile(r"[^\W_]+(?:[.'’-][^\W_]+)*|\d+(?:[.,]\d+)*%?")
@@ -80,11 +125,18 @@ WORD: Final = re.compile(r"[^\W_]+(?:[.'’-][^\W_]+)*|\d+(?:[.,]\d+)*%?")
 
 def plain(text: str) -> str:
     """Return a text in small letters, without accents, odd spaces and signs at its ends."""
+    return _plain_short(text) if len(text) <= LIST_CHARS_MAX else _plain(text)
+
+
+def _plain(text: str) -> str:
     bare = text.casefold()
     if not bare.isascii():
         folded = unicodedata.normalize("NFKD", bare)
         bare = "".join(one for one in folded if not unicodedata.combining(one)).replace("’", "'")
     return _SPACES.sub(" ", bare).strip(" .,;:!?\"'")
+
+
+_plain_short: Final = lru_cache(maxsize=64)(_plain)  # one pair asks for the same two texts up to forty times
 
 
 def is_missing(text: str) -> bool:
@@ -101,6 +153,11 @@ def say_none(left: Any, right: Any) -> bool:
     return all(is_none) and not all(found and found["what"] for found in said)  # "no parking" is not "no smoking"
 
 
+def is_endless(value: Any) -> bool:
+    """Return whether a text says that there is no end or limit."""
+    return isinstance(value, str) and plain(value) in _ENDLESS
+
+
 def truth(text: str) -> bool | None:
     """Return what a word for yes or no means; None for any other text."""
     word = plain(text)
@@ -111,7 +168,7 @@ def same_or_opposite(one: str, other: str) -> bool | None:
     """Return whether one or two words mean the same, "granted" and "approved", or the opposite; None if neither is known."""
     first, second = (_stems(text) for text in (one, other))
     is_negated = "not" in second
-    second = [word for word in second if word != "not"]
+    second = tuple(word for word in second if word != "not")
     if len(first) != 1 or len(second) != 1:
         return None
     if first == second:
@@ -142,11 +199,12 @@ def items(text: str) -> list[str]:
     return found if is_list and not any(word in FINITE or word in PASTS for word in WORD.findall(plain(text))) else []
 
 
-def _stems(text: str) -> list[str]:
-    return [
+@lru_cache(maxsize=64)
+def _stems(text: str) -> tuple[str, ...]:
+    return tuple(
         word if word[0].isdigit() else _DIGITS.get(word) or root(word)
         for word in WORD.findall(replaced(plain(text).replace("-", " ")).replace("/", " "))
-    ]
+    )
 
 
 _IP: Final = re.compile(r"(?:ip )?(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})(?P<rest>[:/]\d+)?", re.IGNORECASE)
@@ -185,6 +243,8 @@ def same_category(left: str, right: str, name: str = "") -> tuple[bool, str]:
     """Return whether two short texts of the field `name` say the same thing, and by which rule."""
     if _GENDER.search(name):
         return left.strip().casefold()[:1] == right.strip().casefold()[:1], "gender"
+    if is_endless(left) and is_endless(right):
+        return True, "no end"
     one, other = alias(arabic(left), name), alias(arabic(right), name)
     if one == other or re.sub(r"[ '.]", "", one) == re.sub(r"[ '.]", "", other):
         return True, "same words"
@@ -194,7 +254,7 @@ def same_category(left: str, right: str, name: str = "") -> tuple[bool, str]:
         return False, "different signs"
     first, second = _stems(one), _stems(other)
     if is_name(left) and is_name(right) and _LEGAL_ROOTS.isdisjoint([*first, *second]):
-        first, second = of_name(one), of_name(other)  # Eva Lang is not Eva Lange
+        first, second = tuple(of_name(one)), tuple(of_name(other))  # Eva Lang is not Eva Lange
     if first == second or "".join(first) == "".join(second):
         return True, "same words in another form"
     if ("," in left or "," in right) and Counter(first) == Counter(second) and len(first) <= NAME_WORDS:

@@ -134,6 +134,7 @@ SIGNS: Final = {
         ("SAR", "saudi", "riyal|riyals"), ("ARS", "argentine", "peso|pesos"), ("CLP", "chilean", "peso|pesos"),
         ("EGP", "egyptian", "pound|pounds"), ("IDR", "indonesian", "rupiah"), ("PHP", "philippine", "peso|pesos"),
     ) for people in peoples.split("|") for coin in coins.split("|")},
+    "kč": "CZK", "₪": "ILS", "₦": "NGN", "₫": "VND", "฿": "THB", "₴": "UAH",
     "won": "KRW", "forint": "HUF", "baht": "THB", "shekels": "ILS", "dirhams": "AED", "naira": "NGN", "rupiah": "IDR",
     "hryvnia": "UAH", "roubles": "RUB", "rubles": "RUB", "reais": "BRL", "kronor": "SEK", "krona": "SEK", "kroner": "NOK",
     "krone": "NOK", "lei": "RON",
@@ -143,7 +144,7 @@ SHARED_SIGNS: Final = {  # signs and words of several currencies
     "¥": ("JPY", "CNY"),
 }  # fmt: skip
 CENTS: Final = {  # hundredths, by the currencies that they can be of
-    **dict.fromkeys(("p", "pence", "penny"), ("GBP",)), **dict.fromkeys(("cent", "cents", "¢", "ct"), ("$", "EUR")),
+    **dict.fromkeys(("p", "pence", "penny"), ("GBP",)), **dict.fromkeys(("cent", "cents", "¢", "ct", "c"), ("$", "EUR")),
     "eurocents": ("EUR",),
 }  # fmt: skip
 

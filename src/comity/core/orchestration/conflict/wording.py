@@ -84,7 +84,7 @@ _PARTS: Final = {
 }  # fmt: skip
 FRACTIONS: Final = {
     "twofold increase": 1.0, "threefold increase": 2.0, "fourfold increase": 3.0, "tenfold increase": 9.0,
-    "quadrupled": 3.0, "trebled": 2.0,
+    "quarter": 0.25, "quadrupled": 3.0, "trebled": 2.0,
     "half": 0.5, "half price": 0.5, "half off": 0.5, "doubled": 1.0, "tripled": 2.0, "halved": -0.5,
     **{f"{article} {part}": 1 / whole for part, whole in _PARTS.items() for article in ("a", "an", "one")},
     **{f"{word} {part}s": count / whole for part, whole in _PARTS.items() for count, word in enumerate(_ONES, 1)},
@@ -113,6 +113,8 @@ _SIGNED: Final = tuple(  # texts that say a sign in words
         (r"^an? (?:\w+ )?(?:profit|gain|surplus) of (?=\D{0,4}\d)", ""),
         (r"^(\d+) (?:in|out of) (?:a|one|1) hundred$", r"\1 in 100"),
         (r"^(\d+) (?:in|out of) (?:a|one|1) thousand$", r"\1 in 1000"),
+        (r"^(.*\d.*?) (?:per|for a|a) dozen$", r"\1 per 12 piece"),
+        (r"^(.*\d.*?),? (?:each|apiece|a piece|per (?:unit|item))$", r"\1 per piece"),
         (r"^(?:fifty|50)[-/ ](?:fifty|50)$", "50 %"),
         (r"^(\d+(?:\.\d+)?) ?-?(?:fold|x|×|times)$", r"\1 times"),
         (r"^(?:the )?(\d{1,2})(?:st|nd|rd|th)(?=$)", r"\1"),
