@@ -19,6 +19,7 @@ _HOUR: Final = rf"(?P<hour>\d{{1,2}}|{'|'.join(_NUMERALS)})"
 _SPOKEN: Final = re.compile(
     rf"^(?:a )?(?P<part>half past|quarter past|quarter to|(?=\w+ o['’]clock)) ?{_HOUR}(?: o['’]clock)?$"
 )
+_NAMED_HOUR: Final = re.compile(rf"^({'|'.join(_NUMERALS)})(?=$| ?[ap]\.?m)")
 _OF_DAY: Final = re.compile(r"\s+(?:in the (?P<part>morning|afternoon|evening)|at night)$", re.IGNORECASE)
 _PARTS: Final = {"half past": 30, "quarter past": 15, "quarter to": -15, "": 0}
 _ZONES: Final = {  # minutes ahead of UTC; those that are said for winter and summer alike have both
@@ -87,6 +88,8 @@ def clock(value: Any) -> Clock | None:
 
 def _minutes(text: str, *, is_part_said: bool) -> frozenset[int]:
     """Return the minutes of the day that a text without its zone can mean; a bare hour needs the part of the day."""
+    if named := _NAMED_HOUR.match(text):
+        text = f"{_NUMERALS.index(named[1]) + 1}{text[named.end() :]}"
     if text in _HOURS:
         return frozenset({_HOURS[text]})
     if spoken := _SPOKEN.match(text):

@@ -256,6 +256,8 @@ def _quantities(one: Quantity, other: Quantity, path: str, rules: Rules) -> Find
         if one.dimension and other.dimension:
             return Finding(Relation.CONFLICT, "units of different dimensions")
         bare, said = (one, other) if not one.dimension else (other, one)
+        if bare.unit and said.dimension != "share":
+            return Finding(Relation.UNKNOWN, "a count against a measure")
         note = f"the number without a unit is taken to be in {said.unit or 'the unit of the other'}"
         if said.dimension == "share" and are_near(bare, said, path, rules):
             return Finding(Relation.AGREE, "number", note)  # 0.12 is 12 %

@@ -80,8 +80,8 @@ _BOUNDS: Final = tuple(
     for pattern, side in (
         (rf"^(?:{_LEAST})(?![a-z])\s*(?P<value>.+)$", "low"),
         (rf"^(?:{_MOST})(?![a-z])\s*(?P<value>.+)$", "high"),
-        (r"^(?P<value>.+?)\s*(?:\+|or more|and (?:above|over|up)|or higher)$", "low"),
-        (r"^(?P<value>.+?)\s*(?:or less|or fewer|and below|or lower)$", "high"),
+        (r"^(?P<value>.+?)\s*(?:\+|or more|and (?:above|over|up)|or higher|minimum|at least)$", "low"),
+        (r"^(?P<value>.+?)\s*(?:or less|or fewer|and below|or lower|max(?:imum|\.)?|at most)$", "high"),
     )
 )
 _RANGE: Final = re.compile(
@@ -89,6 +89,12 @@ _RANGE: Final = re.compile(
     rf"(?P<high>[^\d]{{0,6}}{_NUMBER}.*)$",
     re.IGNORECASE,
 )
+_BESIDES: Final = re.compile(  # what stands behind a unit and does not change it: 5 km away, 20 litres of milk
+    r"^(?:away|(?:in )?total|long|wide|high|tall|deep|thick|old|of .+|free|walk|drive|altogether|overall|on average|left|"
+    r"remaining|only|or so|in cash|apart)$"
+)
+_ANYTHING: Final = frozenset({"pcs", "pc", "piece", "pieces", "unit", "units", "item", "items", "people", "persons", "heads"})
+_MARGIN: Final = re.compile(r"^(?:±|\+/-|\+-|plus or minus)\s*(?=\d)", re.IGNORECASE)
 _PLUS_MINUS: Final = re.compile(r"^(?P<value>.+?)\s*(?:±|\+/-|\+-|plus or minus)\s*(?P<margin>.+)$", re.IGNORECASE)
 _DOSE: Final = re.compile(  # 500 mg twice a day
     r"^(?P<value>.*\d.*?),? (?P<often>(?:once|twice|thrice|\w+ times|every|each|hourly|daily|weekly|"
@@ -208,6 +214,8 @@ def _of_text(text: str) -> tuple[Quantity, ...]:
         return tuple(replace(one, is_rough=True) for one in _of_text(text[rough.end() :].strip()))
     if text.startswith("(") and text.endswith(")") and any(one.isdigit() for one in text):
         return tuple(replace(one, low=-one.low, high=-one.high) for one in _of_text(text[1:-1]) if one.is_point)
+    if alone := _MARGIN.match(text):
+        return tuple(replace(one, low=-one.high) for one in _of_text(text[alone.end() :]) if one.is_point and one.low >= 0)
     if (found := _PLUS_MINUS.match(text)) and (read := _of_margin(found["value"], found["margin"])):
         return read
     if (found := _RANGE.match(text)) and (read := _of_range(found["low"], found["high"])):
@@ -338,7 +346,7 @@ def _of_point(found: re.Match[str]) -> tuple[Quantity, ...]:
         start = Quantity(number, number, half=0.5 * 10.0**-decimals, is_whole=float(number).is_integer() and not decimals)
         for scaled, left in _scaled(start, rest):
             if money:
-                if not left or left.lower() in {"per year", "p.a."}:
+                if not left or left.lower() in {"per year", "p.a."} or _BESIDES.match(left):
                     readings += _measured(scaled, money)
                 elif left.upper() in CURRENCIES:  # kr 500 NOK
                     readings += _measured(scaled, left)
@@ -405,6 +413,11 @@ def _measured(found: Quantity, unit: str) -> tuple[Quantity, ...]:
         readings.append(_in_unit(found, spelt, *known))
     if readings:
         return tuple(readings)
+    word, _, rest = spelt.partition(" ")
+    if _BESIDES.match(rest) and (word in UNITS or word in SIGNS or word.upper() in CURRENCIES):
+        return _measured(found, word)
+    if spelt in _ANYTHING:
+        return (found,)
     if spelt in DEGREES:  # of a temperature on either scale, or of an angle
         readings = [_in_unit(found, scale, *UNITS[scale]) for scale in ("celsius", "fahrenheit")]
         return (*readings, replace(found, unit="degrees"))

@@ -46,6 +46,7 @@ not shipped | not yet shipped | shipment | dispatch | not dispatched | not yet d
 delivered | arrived | received | handed over | handed over to recipient | delivery complete | dropped off | landed
 returned | sent back | returned to sender | return to sender
 lost | missing | lost in transit | gone astray
+ready for pickup | awaiting collection | ready for collection | ready to collect | awaiting pickup | ready to be picked up
 backordered | on back order | on backorder | back-ordered
 approved | signed off | accepted | granted | authorised | authorized | green-lit | greenlit | given the go-ahead | permitted
   waved through | ratified | issued | confirmed | endorsed

@@ -326,6 +326,7 @@ married | single
 day daytime | night
 arrive | depart leave
 rent lease | own
+give administer offer grant provide | withhold deny refuse
 keep run continue | disable stop
 approve accept pursue | abandon
 hire recruit take | dismiss

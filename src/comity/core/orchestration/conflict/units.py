@@ -145,7 +145,8 @@ SHARED_SIGNS: Final = {  # signs and words of several currencies
 }  # fmt: skip
 CENTS: Final = {  # hundredths, by the currencies that they can be of
     **dict.fromkeys(("p", "pence", "penny"), ("GBP",)), **dict.fromkeys(("cent", "cents", "¢", "ct", "c"), ("$", "EUR")),
-    "eurocents": ("EUR",),
+    **dict.fromkeys(("eurocent", "eurocents", "euro cent", "euro cents"), ("EUR",)),
+    **dict.fromkeys(("us cent", "us cents", "american cents"), ("$", "USD")), "new pence": ("GBP",),
 }  # fmt: skip
 
 

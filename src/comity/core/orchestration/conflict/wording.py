@@ -24,7 +24,9 @@ WORDS: Final[dict[str, float]] = {
     **{f"{ten}{joint}{one}": tens + ones for ten, tens in _TENS.items() for ones, one in enumerate(_ONES, 1) for joint in "- "},
 }
 ALONE: Final = "|".join(sorted(set(WORDS) - {"a", "an", "half a"}))  # the grade A is no number
-WORDED: Final = re.compile(rf"^({'|'.join(sorted(map(str, WORDS), key=len, reverse=True))})\s+(.+)$|^({ALONE})$", re.IGNORECASE)
+WORDED: Final = re.compile(
+    rf"^({'|'.join(sorted(map(str, WORDS), key=len, reverse=True))})\s+(?!few\b|lot\b)(.+)$|^({ALONE})$", re.IGNORECASE
+)
 
 
 _TIMES_SAID: Final[dict[str, float]] = {"once": 1, "twice": 2, "thrice": 3}
@@ -102,10 +104,11 @@ _SPOKEN: Final = re.compile(
 )
 _FOLD: Final = re.compile(rf"^({_SMALL})-?fold$", re.IGNORECASE)
 _ROUND: Final = re.compile(r"(?<=\d)[.,][-–—]+(?=\s|$)")  # CHF 20.-
+_MINUS: Final = re.compile(r"(?<!or )(?<!\w)(?:minus|negative) (?=[\d.$€£])", re.IGNORECASE)
+_COUPLE: Final = re.compile(r"^(?:a )?couple of (?=(?P<scale>hundred|thousand|million|dozen)?)", re.IGNORECASE)
 _SIGNED: Final = tuple(  # texts that say a sign in words
     (re.compile(pattern, re.IGNORECASE), said)
     for pattern, said in (
-        (r"^(?:minus|negative)\s+(?=[\d.$€£])", "-"),
         (r"^plus\s+(?=[\d.$€£])", ""),
         (r"^(\d.*?) below zero$", r"-\1"),
         (r"^(\d.*?) above zero$", r"\1"),
@@ -124,7 +127,7 @@ _SIGNED: Final = tuple(  # texts that say a sign in words
 
 def _in_digits(text: str) -> str:
     """Return a text with its numbers in digits: "one hundred and twenty" is 120, "two million" is 2 million."""
-    return text if text.isdigit() else _SPOKEN.sub(_digits, text)
+    return text if text.isdigit() else _MINUS.sub("-", _SPOKEN.sub(_digits, text))
 
 
 def _digits(found: re.Match[str]) -> str:
@@ -195,8 +198,8 @@ def reworded(text: str) -> str:
         return f"{cents['whole']}.{cents['cents']} {cents['unit']}"
     if place := _PLACE.match(text):
         return f"{_PLACES[place['which'].lower()]}{place['what'] or ''}"
-    if couple := re.match(r"a couple of (?=hundred|thousand|million|dozen)", text, re.IGNORECASE):
-        return f"about 2 {text[couple.end() :]}"
+    if couple := _COUPLE.match(text):
+        return f"{'about ' if couple['scale'] else ''}2 {text[couple.end() :]}"
     if text and not text.strip("★☆"):
         return f"{text.count('★')} stars"
     return text
