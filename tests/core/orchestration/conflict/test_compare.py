@@ -135,6 +135,11 @@ def test_any_text_can_be_read_as_a_quantity_and_a_date_without_an_error(text: st
     assert all(one.start < one.end for one in intervals(text))
 
 
+@pytest.mark.parametrize("text", ["12 to " * 19, "12 to 1 ± " * 11, "1-12 to 5 km ± " * 7])
+def test_a_range_of_ranges_is_no_quantity(text: str) -> None:
+    assert quantities(text + "5") == ()  # each end read as a range again: minutes
+
+
 @pytest.mark.parametrize("text", ["31.02.2027", "2027-13-01", "29/02/2027"])
 def test_a_day_that_does_not_exist_is_no_date(text: str) -> None:
     assert intervals(text) == ()

@@ -320,10 +320,17 @@ def _of_margin(value: str, margin: str) -> tuple[Quantity, ...]:
 
 
 def _of_range(low_text: str, high_text: str) -> tuple[Quantity, ...]:
+    if _RANGE.match(high_text.strip()):
+        return ()  # "1 to 2 to 3": each reading would be read twice again
     highs = _of_text(high_text.strip())
     lows = _of_text(low_text.strip())
     point = _POINT.match(high_text.strip())
-    if point and point["rest"] and all(not one.dimension and not one.unit and one.size == 1.0 for one in lows):
+    if (
+        point
+        and point["rest"]
+        and not any(map(str.isdigit, point["rest"]))
+        and all(not one.dimension and not one.unit and one.size == 1.0 for one in lows)
+    ):
         lows = (*_of_text(f"{low_text.strip()} {point['rest']}"), *lows)  # 2 to 8 °C
     for high in highs:
         for low in lows:
