@@ -135,6 +135,11 @@ def test_any_text_can_be_read_as_a_quantity_and_a_date_without_an_error(text: st
     assert all(one.start < one.end for one in intervals(text))
 
 
+def test_many_figures_of_two_texts_are_compared_in_their_order() -> None:
+    figures = [f"{number} parts" for number in range(1_000)]  # each with each: minutes
+    assert compare(" ".join(figures), " ".join([*figures[1:], figures[0]]), "summary").relation is Relation.CONFLICT
+
+
 @pytest.mark.parametrize("text", ["12 to " * 19, "12 to 1 ± " * 11, "1-12 to 5 km ± " * 7])
 def test_a_range_of_ranges_is_no_quantity(text: str) -> None:
     assert quantities(text + "5") == ()  # each end read as a range again: minutes

@@ -22,6 +22,7 @@ SHORT_LIST: Final = 3  # items; in longer lists one may differ
 DEPTH_MAX: Final = 32
 PAIRS_MAX: Final = 2_500  # of items of two lists that are compared each with each
 PAIRS_INSIDE_MAX: Final = 100  # of items of lists inside lists
+FIGURES_MAX: Final = 20  # of a sentence that may stand in another order in the other
 ITEMS_MAX: Final = 1_000  # of a list that are compared
 
 
@@ -347,8 +348,10 @@ def _sentences(left: str, right: str, name: str, rules: Rules) -> Finding:
         one, other = sentences.figures(left), sentences.figures(right)
         if one and len(one) == len(other):
             for first, second in zip(one, other, strict=True):
-                if all(_differ(first, figure, rules) for figure in other) or all(
-                    _differ(second, figure, rules) for figure in one
+                if _differ(first, second, rules) and (
+                    len(one) > FIGURES_MAX
+                    or all(_differ(first, figure, rules) for figure in other)
+                    or all(_differ(second, figure, rules) for figure in one)
                 ):
                     return Finding(Relation.CONFLICT, "text", f"figures: {first} / {second}")
         if why := sentences.only(left, right) or sentences.exchanged(left, right) or sentences.other_phrase(left, right):
