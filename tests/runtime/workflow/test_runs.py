@@ -326,6 +326,11 @@ def test_no_caller_can_take_the_id_of_a_run_that_a_node_starts_by_itself(store):
                 await node.workflows.start("sequence", {"n": 1}, user_id="eve", run_id=own)
             refused = await node.call("A", "ADD", {"n": 1}, user_id="eve", request_id=own)
             assert refused.error.code == "IDENTITY_INVALID"
+            done = await node.workflows.start("sequence", {"n": 1}, user_id="eve")
+            await done.result()
+            for taken in (own, f"{done.run_id}.2"):
+                with pytest.raises(CallerError, match="new_run_id"):
+                    await node.workflows.fork(done.run_id, new_run_id=taken)
             node.workflows.begin_run(load(SEQUENCE), {"n": 1}, "ann", "acme", own)
             assert (await node.workflows.result(own)).data == {"n": 3}
 

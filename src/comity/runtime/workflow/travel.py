@@ -9,6 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from comity.core.envelope.envelope import Reply
+from comity.core.envelope.request_id import chosen_id_problem
 from comity.core.workflow import history
 from comity.core.workflow.graph import Program
 from comity.core.workflow.history import Event, encode_event
@@ -97,6 +98,8 @@ class TimeTravel(Library, ABC):
         """
         from comity.core.workflow.response import response_of  # noqa: PLC0415
 
+        if new_run_id is not None and (problem := chosen_id_problem(new_run_id)):
+            raise CallerError(f"new_run_id {problem}", code="IDENTITY_INVALID")
         record = self.get(run_id)
         if user_id not in {None, record.user_id}:
             raise RefusedError(f"run {run_id} belongs to another user, who alone may fork it", code="IDENTITY_MISMATCH")
