@@ -12,7 +12,6 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-import jsonschema_rs
 from msgspec import Raw
 from msgspec.structs import replace
 
@@ -22,13 +21,13 @@ from comity.core.document.payload import PayloadError, pack
 from comity.core.envelope.envelope import Error, Reply, Request
 from comity.core.envelope.envelope import Status as ReplyStatus
 from comity.core.envelope.request_id import chosen_id_problem
-from comity.core.journal.records import Document, Noted, Settled, StoredCall
+from comity.core.journal.records import Document, Settled, StoredCall
 from comity.core.tracing import trace_context
 from comity.core.tracing.trace_context import TraceContext
 from comity.core.workflow import history
 from comity.core.workflow.history import Event, encode_event
 from comity.core.workflow.model import Definition
-from comity.errors import CallerError, ComityError, RefusedError, UnavailableError
+from comity.errors import CallerError, ComityError, UnavailableError
 from comity.ports import Journal
 from comity.runtime.call.call import NEVER_MS
 from comity.runtime.call.context import Context
@@ -39,8 +38,8 @@ from comity.runtime.workflow.handle import RunHandle
 from comity.runtime.workflow.run import Run
 from comity.runtime.workflow.schedules import TIMER, Schedules
 from comity.runtime.workflow.store import Pages, RunRecord, Status
+from comity.runtime.workflow.telling import Telling
 from comity.runtime.workflow.timers import Timers
-from comity.runtime.workflow.travel import TimeTravel
 
 if TYPE_CHECKING:
     from comity.runtime.call.path import CallPath
@@ -52,17 +51,15 @@ PARKED: Final = -1  # the number of the one timer of a run that is not in memory
 _MOST: Final = {"concurrency": 1_000_000, "pending_max": 1_000_000, "idle_ms": 1_000_000_000_000_000}
 
 
-class Workflows(TimeTravel):
+class Workflows(Telling):
     """The workflows a node knows and their runs."""
 
     def __init__(self, path: CallPath, journal: Journal) -> None:
         super().__init__(path, journal)
-        self.loop = path.loop
         self.timers = Timers(path.clock, path.loop, self._fired)
         limits = path.limits
         deeper = min(limits.depth_max + 1, CHAIN_MAX)  # a run is no agent: its steps may go as deep as a user's calls
         self.step_limits = replace(limits, depth_max=deeper)
-        self._runs: dict[str, Run] = {}  # in memory
         self._leftovers: dict[str, dict[str, Request]] = {}  # of runs that were put off: calls below them that are open
         self._waiters: dict[str, list[asyncio.Future[Reply]]] = {}
         agent = Agent(AGENT, **_MOST, takes_handoffs=False)  # type: ignore[arg-type]
@@ -70,7 +67,6 @@ class Workflows(TimeTravel):
         self._agent = agent
         self._address = f"{AGENT}/{journal.node_id}"  # of the runs that begin here
         self._capability = agent.capabilities["run"]
-        self._hearing: asyncio.Task[None] | None = None
         self.schedules = Schedules(self, path.seal)
 
     # --- starting ---
@@ -340,92 +336,6 @@ class Workflows(TimeTravel):
         run = self._runs.get(run_id)
         return self.store.record(run_id) if run is None else run.view()
 
-    # --- telling a run something ---
-
-    async def answer(self, run_id: str, question_id: str, answer: Any, *, by: str = "") -> None:
-        """Answer an open question of a run; the first answer stands. Returns once the answer is durable.
-
-        Raises `CallerError` for a question that is not open, and for an answer that its options or its schema do not allow.
-        """
-        record = self.get(run_id)
-        question = next((one for one in record.questions if one.question_id == str(question_id)), None)
-        if question is None:
-            open_ = ", ".join(one.question_id for one in record.questions) or "none"
-            what = f"run {run_id} has no open question {question_id}; open are: {open_}"
-            raise CallerError(what, code="WORKFLOW_STATE_CONFLICT")
-        if question.options and not question.is_clarification and answer not in question.options:
-            raise CallerError(f"the answer must be one of {', '.join(map(str, question.options))}")
-        if question.schema is not None:
-            error = next(iter(jsonschema_rs.validator_for(question.schema).iter_errors(answer)), None)
-            if error is not None:
-                raise CallerError(f"the answer does not fit: {error.message}")
-        await self._tell(run_id, history.Answered(self.now_ms(), int(question.question_id), answer, by))
-
-    async def cancel(self, run_id: str, *, reason: str = "", by: str = "") -> None:
-        """Cancel a run: what runs is stopped, what was done is taken back. Returns once the wish is durable."""
-        if not self.get(run_id).status.has_ended:
-            await self._tell(run_id, history.Cancelled(self.now_ms(), reason, by))
-
-    def withdraw(self, run_id: str, reason: str) -> None:
-        """Cancel a run that this node holds, without waiting until the wish is durable; do nothing for any other.
-
-        reason: in the platform's words, since personal data in it is not looked for.
-        """
-        if (run := self._held(run_id)) is not None:
-            run.push(history.Cancelled(self.now_ms(), reason, ""))
-
-    async def signal(self, run_id: str, event: str, data: Any = None) -> None:
-        """Send an event to a run; a node of it that waits for it goes on, and a node that will wait finds it."""
-        if self.get(run_id).status.has_ended:
-            raise CallerError(f"run {run_id} has ended", code="WORKFLOW_STATE_CONFLICT")
-        await self._tell(run_id, history.Received(self.now_ms(), event, data))
-
-    async def _tell(self, run_id: str, event: Event) -> None:
-        """Give an event to a run: here, or through the store to the process that holds it, which hides what it must not say."""
-        if (run := self._held(run_id)) is not None:
-            event = await self.told.event(run.call, event)
-            run = self._held(run_id)  # it may have left meanwhile
-        if run is not None:
-            ack: asyncio.Future[None] = self.loop.create_future()
-            self._push(run, event, ack)
-            await ack
-        else:
-            self.told.check(event)
-            name = f"{event.at_ms:015d}-{self.path.ids.span_id()}"
-            self.journal.append((self.store.signal(run_id, name, event),))
-        await self.path.durable()
-
-    def _push(self, run: Run, event: Event, ack: asyncio.Future[None] | None = None) -> None:
-        """Give an event to a run in memory; the audit says who answered or cancelled it."""
-        run.push(event, ack)
-        if isinstance(event, history.Answered | history.Cancelled) and event.by:
-            did = "question answered" if isinstance(event, history.Answered) else "cancelled"
-            self._note(run.run_id, f"{did} by {self.journal.names.of(event.by)}")
-
-    def _note(self, run_id: str, note: str) -> None:
-        call = self._runs[run_id].call
-        self.journal.append((Noted(call.request, note, self.now_ms()),), None, call.terms)
-
-    def _held(self, run_id: str) -> Run | None:
-        """Return a run that this node holds, back in memory."""
-        return self._runs.get(run_id) or (self._unpark(run_id) if run_id in self._parked else None)
-
-    async def _hear(self, signals: Iterable[tuple[str, str, Event]]) -> None:
-        """Give the runs that are held here what other processes sent them, in order."""
-        for run_id, key, sent in signals:
-            if (run := self._held(run_id)) is not None:
-                try:
-                    event = await self.told.event(run.call, sent)
-                except (CallerError, RefusedError) as error:
-                    log.warning("what another process sent to run %s is dropped: %s", run_id, error)
-                else:
-                    if (run := self._held(run_id)) is None:
-                        continue
-                    self._push(run, event)
-            elif (record := self.store.record(run_id)) is not None and not record.status.has_ended:
-                continue  # another process holds it
-            self.store.forget_signal(key)
-
     # --- leaving memory and coming back ---
 
     def park(self, run: Run) -> None:
@@ -511,8 +421,7 @@ class Workflows(TimeTravel):
         placement = self.path.placement
         if not placement.is_held(self._address):
             placement.spawn(placement.hold(self._address))  # schedules begin runs without waiting for it
-        if (self._hearing is None or self._hearing.done()) and (signals := self.store.signals()):
-            self._hearing = self.loop.create_task(self._hear(signals), name="what other processes sent to runs")
+        self.hear()
         self._look_for_ends()
         self.schedules.look()
 
@@ -551,8 +460,7 @@ class Workflows(TimeTravel):
         """Leave every run as it is; the next node that opens the store goes on."""
         self.timers.close()
         self.watchers.close()
-        if self._hearing is not None:
-            self._hearing.cancel()
+        self.stop_hearing()
         for run in list(self._runs.values()):
             run.leave()
             self.path.calls.pop(run.run_id, None)
