@@ -337,22 +337,22 @@ async def test_a_correction_in_words_reroutes_the_last_request_and_is_learnt() -
 
 
 def test_lessons_survive_a_restart_and_can_be_undone(tmp_path: Any) -> None:
-    asyncio.run(_restarted(tmp_path / "orc.db"))  # a store and a thread: real time
+    text, store = "segment our customers", tmp_path / "orc.db"
 
+    async def teach() -> str:
+        async with Node(agents=Office().agents, store=store) as node:
+            told = {"target": "DOC", "capability": "DOC_GENERATE", "text": text}
+            return str((await node.call("ORC", "ORC_CORRECT", told, user_id="u")).data["lesson_id"])
 
-async def _restarted(store: Any) -> None:
-    text = "segment our customers"
-    async with Node(agents=Office().agents, store=store) as node:
-        told = {"target": "DOC", "capability": "DOC_GENERATE", "text": text}
-        lesson = (await node.call("ORC", "ORC_CORRECT", told, user_id="u")).data["lesson_id"]
-    async with Node(agents=Office().agents, store=store) as node:
-        learnt = await node.call("ORC", "ORC_CLASSIFY", {"text": text}, user_id="u")
-        undone = await node.call("ORC", "ORC_UNDO", {"lesson_id": lesson}, user_id="u")
-        before = await node.call("ORC", "ORC_CLASSIFY", {"text": text}, user_id="u")
-        missing = await node.call("ORC", "ORC_UNDO", {"lesson_id": lesson}, user_id="u")
+    async def undo(lesson: str) -> list[Reply[Any]]:
+        async with Node(agents=Office().agents, store=store) as node:
+            asked = [("ORC_CLASSIFY", {"text": text}), ("ORC_UNDO", {"lesson_id": lesson})] * 2
+            return [await node.call("ORC", capability, inputs, user_id="u") for capability, inputs in asked]
+
+    learnt, undone, forgotten, missing = asyncio.run(undo(asyncio.run(teach())))  # a store and a thread: real time
     assert learnt.data["primary"] == "generate"
     assert undone.data["lessons"] == 0
-    assert before.data["primary"] == "segment_build"
+    assert forgotten.data["primary"] == "segment_build"
     assert missing.status is Status.ERROR
 
 

@@ -36,7 +36,7 @@ class CallHandle(Generic[Result_co]):
 
     @property
     def asked(self) -> Request | StoredCall | None:
-        """The call as it was asked for or is stored: whose it is, and when it was made; None for one that was refused."""
+        """The call as it was asked for or is stored: whose it is, and when it was made; None for a call that was refused."""
         if isinstance(self._opened, Call):
             return self._opened.request
         return self._opened.arrival.request if isinstance(self._opened, Errand) else self._stored

@@ -71,7 +71,7 @@ _ASKING: Final = (
     r"(?:please|kindly|could\s+(?:you|someone|somebody|anyone|we)|can\s+(?:you|someone|somebody|anyone|we)|would\s+you|will\s+you|what\s+i\s+(?:need|want)\s+is"
     r"|you\s+could|i'd\s+like\s+you|i\s+(?:need|want)\s+you|i\s+would\s+like\s+you)"
 )
-# What is told before a request: "I don't have the figures here, but could you …".
+# Words before a request: "I don't have the figures here, but could you …".
 _LEAD: Final = re.compile(
     rf"^(?P<lead>.{{3,240}}?(?:[,;:–—]|\s-)\s*(?:(?:but|so|and|yet|anyway|therefore|hence|then)\s*,?\s+)*)(?P<asked>(?:{_ASKING})\b.{{4,}})$",
     re.IGNORECASE | re.DOTALL,
