@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 
 import pytest
 
+from comity.core.cluster.lease import LEASE_MS
 from comity.engines.sqlite import liveness as presence
 
 
@@ -77,3 +79,29 @@ def test_a_forked_child_does_not_keep_the_lock_of_a_parent_that_was_killed(store
         assert not presence.is_held(path)
     finally:
         os.kill(child, signal.SIGKILL)
+
+
+def test_a_process_counts_as_alive_for_one_lease_from_its_last_beat(store):
+    """A lock file has the time of day when it is written: read as a beat, it let a dead process hold its leases for years."""
+    first, second = presence.Members(store, "n1"), presence.Members(store, "n2")
+    first.enter()
+    second.enter()
+    first.share()
+    for one in ("n1", "n2"):
+        assert 0 < first.left_ms(one) <= LEASE_MS
+    first.leave()
+    second.leave()
+
+
+def test_a_process_that_stands_still_right_after_it_entered_or_shared_loses_what_it_held(store):
+    first, second = (presence.Members(store, one, lease_ms=1) for one in ("n1", "n2"))
+    first.enter()
+    second.enter()
+    first.share()
+    shared_at = time.monotonic_ns()
+    while time.monotonic_ns() < shared_at + 3_000_000:
+        pass
+    assert [first.left_ms("n2"), second.left_ms("n1")] == [0, 0]
+    assert [first.beat(), second.beat()] == [None, None]
+    first.leave()
+    second.leave()

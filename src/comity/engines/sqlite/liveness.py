@@ -103,12 +103,11 @@ class Members:
         """Take the lock. Called while no other process can enter, so that one of two is alone at most."""
         self._file = enter(self.path)
         self.is_alone = not self.others()
+        self._say(_ALONE if self.is_alone else _SHARES)
         if self.is_alone:
             os.utime(self._file, ns=(0, 0))  # it does not beat
-            self._say(_ALONE)
         else:
             self.beat()
-            self._say(_SHARES)
 
     def leave(self) -> None:
         """Give the lock up."""
@@ -119,8 +118,8 @@ class Members:
     def share(self) -> None:
         """Let others read that this process works under leases from now on."""
         self.is_alone = False
-        self.beat()
         self._say(_SHARES)
+        self.beat()
 
     def others(self) -> list[str]:
         """Return the other living processes, in order."""
@@ -151,9 +150,11 @@ class Members:
         path = lock_path(self._store, node_id)
         if node_id != self._node_id and not looks_held(path):
             return 0
-        return max(self._lease_ms - (time.monotonic_ns() // 1_000_000 - self._beaten_ms(path)), 0)
+        age_ms = max(time.monotonic_ns() // 1_000_000 - self._beaten_ms(path), 0)  # what `_say` writes is younger than any beat
+        return max(self._lease_ms - age_ms, 0)
 
     def _say(self, what: str) -> None:
+        """Write what others read. That sets the file's time to the calendar's: a beat, or its lack, has to follow."""
         os.pwrite(self._file, f"{os.getpid():>10} {what}".encode(), 0)
 
     @staticmethod
