@@ -102,6 +102,8 @@ class SocketTransport:
                     listening.listen(128)
                     listening.setblocking(False)
                     unnamed.rename(path)  # a process that finds it by its name finds it listening
+                    # Python 3.13 looks at the address the socket was bound to, which leads through the folder's number.
+                    self._server = await self._loop.create_unix_server(lambda: _Inbound(self), sock=listening)
                 except BaseException:
                     listening.close()
                     raise
@@ -109,7 +111,6 @@ class SocketTransport:
             what = f"cannot listen beside the store {self._store}: {error}"
             raise UnavailableError(what, code="STORE_UNAVAILABLE") from error
         self._path = path
-        self._server = await self._loop.create_unix_server(lambda: _Inbound(self), sock=listening)
         for other in listeners(self._store):
             if other != node_id and self._is_there(other):
                 self._link(other)
