@@ -253,9 +253,28 @@ def test_a_process_reads_the_list_of_used_tokens_again_after_another_has_cleared
         one.bind(claims, "r1", now_ms=NOW)
         other.bind(claims, "r1", now_ms=NOW)
     one.bind(new, "r2", now_ms=later)
-    assert (tmp_path / "used.log").read_bytes().count(b"\n") == 1  # the old ones have expired
+    assert (tmp_path / "used.log").read_bytes().count(b'"n1"') == 1  # the old ones have expired
     with pytest.raises(RefusedError):
         other.bind(new, "r3", now_ms=later)
+
+
+def test_a_file_of_used_tokens_that_was_compacted_is_read_from_its_beginning_also_where_it_is_as_long_as_before(
+    tmp_path, monkeypatch
+):
+    """Read on from where the old file ended, a process did not see the tokens that had moved before that place."""
+    tokens = make(tmp_path)
+    held = [replace(tokens.verify(agent_token(tokens), now_ms=NOW), exp=NOW // 1000 + 60 - n) for n in range(4)]
+    one, other = UsedTokens(tmp_path), UsedTokens(tmp_path)
+    other.bind(held[0], "r0", now_ms=NOW)
+    one.bind(held[1], "r0", now_ms=NOW)
+    one.bind(held[2], "r0", now_ms=NOW)
+    monkeypatch.setattr(used_module, "FILE_BYTES_MAX", 0)
+    one.bind(held[3], "r0", now_ms=NOW)  # the last to come expires first, and so stands first now
+    for claims in held:
+        with pytest.raises(RefusedError):
+            other.bind(claims, "r1", now_ms=NOW)
+        other.bind(claims, "r0", now_ms=NOW)
+    assert sorted(path.name for path in tmp_path.glob("used*")) == ["used.log"]
 
 
 def test_a_token_that_names_its_request_serves_no_other():

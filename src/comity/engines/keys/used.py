@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import fcntl
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 import msgspec
 
@@ -17,6 +19,7 @@ from comity.core.access.claims import Claims, refused
 from comity.core.access.replay import Replays
 
 FILE_BYTES_MAX: Final = 4 * 1024 * 1024
+_HEAD_BYTES: Final = 33  # a file that was compacted begins with a line of its own, so that no two files begin alike
 _Line = tuple[str, str, str, int]
 _decode = msgspec.json.Decoder(_Line).decode
 
@@ -27,8 +30,8 @@ class UsedTokens:
     def __init__(self, folder: str | Path | None) -> None:
         self._path = None if folder is None else Path(folder) / "used.log"
         self._replays = Replays()
+        self._head = b""  # the first bytes of the file as it was last read
         self._read_to = 0
-        self._inode = 0
 
     def bind(self, claims: Claims, request_id: str, *, now_ms: int) -> None:
         """Bind a token to a request. Raises `RefusedError` if it is for another request."""
@@ -46,12 +49,10 @@ class UsedTokens:
             raise refused("IDENTITY_TOKEN_REUSED", "the token was used for another request", claims)
 
     def _bind_in_file(self, path: Path, claims: Claims, request_id: str, now_s: float) -> bool:
-        with path.open("a+b") as file:
-            path.chmod(0o600)
-            fcntl.flock(file, fcntl.LOCK_EX)
-            found = os.fstat(file.fileno())
-            if found.st_ino != self._inode or found.st_size < self._read_to:
-                self._inode, self._read_to = found.st_ino, 0
+        with _locked(path) as file:
+            head = os.pread(file.fileno(), _HEAD_BYTES, 0)
+            if head != self._head:  # another process has written the file anew: what is known of it begins elsewhere
+                self._head, self._read_to = head, 0
             file.seek(self._read_to)
             is_torn = False
             for line in file:
@@ -60,15 +61,24 @@ class UsedTokens:
             known = self._replays.bound(claims.iss, claims.jti)
             if not self._replays.bind(claims.iss, claims.jti, request_id, claims.exp, now_s=now_s):
                 return False
+            if known is None and file.tell() > FILE_BYTES_MAX:
+                self._compact(path)
+                return True
             if known is None:
-                if file.tell() > FILE_BYTES_MAX:
-                    file.truncate(0)
-                    file.write(b"".join(map(_line, self._replays.entries())))
-                else:
-                    file.write(b"\n" * is_torn + _line((claims.iss, claims.jti, request_id, claims.exp)))
+                file.write(b"\n" * is_torn + _line((claims.iss, claims.jti, request_id, claims.exp)))
                 file.flush()
             self._read_to = file.tell()
         return True
+
+    def _compact(self, path: Path) -> None:
+        """Replace the file by one without the tokens that have expired; a process that dies meanwhile leaves the old one."""
+        fresh = path.with_suffix(".new")
+        fresh.unlink(missing_ok=True)
+        head = os.urandom(_HEAD_BYTES // 2).hex().encode() + b"\n"
+        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(head + b"".join(map(_line, self._replays.entries())))
+            self._head, self._read_to = head, file.tell()
+        fresh.replace(path)
 
     def _take(self, line: bytes, now_s: float) -> None:
         try:
@@ -76,6 +86,24 @@ class UsedTokens:
         except msgspec.MsgspecError:
             return  # a process died while it wrote: the token's request had not begun
         self._replays.bind(issuer, token_id, request_id, expires_s, now_s=now_s)  # which drops those that have expired
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[IO[bytes]]:
+    """Open the file while no other process has it open; a file that was replaced meanwhile is opened anew."""
+    while True:
+        with path.open("a+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            if _is_at(file, path):
+                path.chmod(0o600)
+                yield file
+                return
+
+
+def _is_at(file: IO[bytes], path: Path) -> bool:
+    with suppress(FileNotFoundError):
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    return False
 
 
 def _line(entry: _Line) -> bytes:
