@@ -439,6 +439,23 @@ edges: [{from: a, to: b, when: 'response.data.n < 10'}, {from: a, to: c, else: t
     asyncio.run(main())
 
 
+def test_the_changed_input_of_a_fork_is_checked_as_the_input_of_a_run_is(store):
+    text = "workflow: t\ninput: {properties: {n: {type: integer}}}\nnodes: {a: {call: A/ADD, input: {n: '{{input.n}}'}}}"
+
+    async def main():
+        async with Node(team(), store=store) as node:
+            node.workflows.add(text)
+            first = await node.workflows.start("t", {"n": 1}, user_id="u")
+            await first.result()
+            with pytest.raises(CallerError, match=r"input\.n"):
+                await node.workflows.fork(first.run_id, at=1, input={"n": "two"}, new_run_id="wrong")
+            assert [one.run_id for one in node.workflows.list()] == [first.run_id]
+            fork = await node.workflows.fork(first.run_id, at=1, input={"n": 2})
+            assert (await fork.result()).data == {"n": 3}
+
+    asyncio.run(main())
+
+
 def test_a_forked_run_that_waits_goes_on_with_its_answer_and_is_accepted_as_any_other(store):
     async def main():
         async with Node(team(), store=store) as node:

@@ -114,6 +114,7 @@ class TimeTravel(Library, ABC):
         if changed:
             changed = await self.told.value(record, changed, "replies")
         if input is not ...:
+            self._check_input(definition, input)
             input = await self.told.value(record, input, "input")  # noqa: A001
         made_id = new_run_id or self.path.ids.new_request(self.now_ms())[0]
         made = forked(
