@@ -91,6 +91,7 @@ def test_yes_no_and_on_are_texts():
         ("to: note}\n  - {from: validate, when: 'response.data.score <=", "to: nte}\n  - {from: validate, when: 'response.data.score <=", 12, "no node `nte`; did you mean `note`?"),
         ("3d}", "3 days}", 4, "no duration"),
         ("score > 0.8", "score >> 0.8", 12, "unexpected '>'"),
+        ("{type: object, required: [company], properties: {company: {type: string}}}", "{company: {type: string}}", 3, "has no keyword of JSON Schema"),
         ("{{input.company}}", "{{input.company", 6, "not closed"),
         ("call: VAL/CHECK", "call: VAL/CHEK", 7, "no capability `CHEK`; did you mean `CHECK`?"),
         ("call: RES/FIND", "call: REZ/FIND", 6, "no agent `REZ`; did you mean `RES`?"),

@@ -36,6 +36,7 @@ from comity.core.workflow.model import (
 )
 from comity.core.workflow.rules import expression_of
 from comity.core.workflow.source import Mistake, Path, Source, of_document, read_source, shown
+from comity.core.workflow.types import says_nothing
 from comity.errors import CallerError
 
 MESSAGE: Final = "message"  # the capability of an agent with a model
@@ -442,6 +443,10 @@ class _Reader:
     def _schema(self, schema: Any, path: Path) -> None:
         if not isinstance(schema, dict):
             return
+        if says_nothing(schema):
+            self.wrong(
+                path, "has no keyword of JSON Schema, so that it would take anything; properties are named under `properties`"
+            )
         try:
             jsonschema_rs.validator_for(schema, retriever=_no_retrieval)
         except (ValueError, jsonschema_rs.ReferencingError) as error:

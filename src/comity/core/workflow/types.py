@@ -8,6 +8,51 @@ from typing import Any, Final
 from comity.core.workflow.mapping import Path
 
 Schema = dict[str, Any]
+# A schema has one of them, or it takes anything.
+_KEYWORDS: Final = frozenset(
+    [
+        "$ref",
+        "$dynamicRef",
+        "allOf",
+        "anyOf",
+        "oneOf",
+        "not",
+        "if",
+        "type",
+        "enum",
+        "const",
+        "properties",
+        "patternProperties",
+        "additionalProperties",
+        "propertyNames",
+        "required",
+        "dependentRequired",
+        "dependentSchemas",
+        "dependencies",
+        "minProperties",
+        "maxProperties",
+        "unevaluatedProperties",
+        "items",
+        "prefixItems",
+        "additionalItems",
+        "contains",
+        "minItems",
+        "maxItems",
+        "uniqueItems",
+        "unevaluatedItems",
+        "multipleOf",
+        "minimum",
+        "maximum",
+        "exclusiveMinimum",
+        "exclusiveMaximum",
+        "minLength",
+        "maxLength",
+        "pattern",
+        "format",
+        "title",
+        "description",
+    ]
+)
 _RESPONSE: Final[Schema] = {
     "type": "object",
     "properties": {
@@ -181,3 +226,8 @@ def enum_of(schemas: Iterable[Schema] | None) -> list[Any] | None:
             return None
         found += values
     return found or None
+
+
+def says_nothing(schema: Schema) -> bool:
+    """Return whether a schema has keys, and none that JSON Schema knows: `{n: {…}}` for `{properties: {n: {…}}}`."""
+    return bool(schema) and _KEYWORDS.isdisjoint(schema)
