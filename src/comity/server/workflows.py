@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import aclosing
 from typing import Annotated, Any, Final
 
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -10,7 +11,7 @@ from comity.core.workflow.check import check_text
 from comity.core.workflow.model import Definition, Kind
 from comity.runtime.workflow.handle import RunHandle
 from comity.runtime.workflow.store import RunRecord
-from comity.runtime.workflow.watching import RunEvent, shown
+from comity.runtime.workflow.watching import RunEvent
 from comity.runtime.workflow.workflows import unknown_run
 from comity.server.agent_calls import trace_of
 from comity.server.auth import seen_tenant, session_of, tenant_of, user_of
@@ -184,12 +185,14 @@ async def find(ask: Ask) -> Runs:
 async def show(ask: Ask) -> RunView:
     """Return a run with its graph and its history."""
     record, workflows = run_of(ask), ask.state.node.workflows
-    places: dict[int, tuple[str, str]] = {}
     history: list[RunEvent] = []
-    for moment in workflows.replay(record.run_id):
-        history += shown(moment.number, moment.event, moment.commands, places)
+    async with aclosing(workflows.past(record.run_id)) as past:
+        async for one in past:
+            history.append(one)
+            if len(history) == EVENTS_MAX:
+                break
     definition = workflows.store.program(record.definition).graph.definition
-    return RunView(record, _definition(definition), history[:EVENTS_MAX])
+    return RunView(record, _definition(definition), history)
 
 
 async def answer(ask: Ask) -> RunRecord:

@@ -18,6 +18,7 @@ from comity.errors import CallerError, RefusedError, UnavailableError
 from comity.runtime.workflow.run import Run
 from comity.runtime.workflow.schedules import run_id_of
 from comity.runtime.workflow.store import Pages
+from comity.runtime.workflow.watching import MOMENTS_A_SLICE
 from comity.workflow import DefinitionError, Status, load
 
 CALLS: list[tuple[str, object]] = []
@@ -70,6 +71,13 @@ nodes:
   x: {call: A/ADD, input: {n: "{{input.n}}"}}
   y: {call: A/ADD, after: [x], input: {n: "{{x.data.n}}"}}
 output: {n: "{{y.data.n}}"}
+"""
+LOOPS = """
+workflow: loops
+nodes:
+  x: {call: A/ADD, input: {n: "{{x.data.n ?? 0}}"}}
+  y: {set: 1}
+edges: [{from: x, to: x, when: 'response.data.n < 140', max: 140}, {from: x, to: y, else: true}]
 """
 ASKS = """
 workflow: asks
@@ -435,6 +443,30 @@ edges: [{from: a, to: b, when: 'response.data.n < 10'}, {from: a, to: c, else: t
             assert [(one.edge, one.taken) for one in whys] == [("a-b", False), ("a-c", True)]
             again = await node.workflows.fork(first.run_id, at=1)
             assert (await again.result()).data == {"n": 3}
+
+    asyncio.run(main())
+
+
+def test_others_have_their_turn_while_the_history_of_a_long_run_is_replayed(store):
+    async def main():
+        async with Node(team(), store=store) as node:
+            node.workflows.add(LOOPS)
+            run = await node.workflows.start("loops", user_id="u")
+            await run.result()
+            turns = 0
+
+            async def other():
+                nonlocal turns
+                while True:
+                    turns += 1
+                    await asyncio.sleep(0)
+
+            beside = asyncio.create_task(other())
+            history = [one.kind async for one in node.workflows.past(run.run_id)]
+            beside.cancel()
+            assert history[0] == "started"
+            assert history[-1] == "ended"
+            assert turns >= len(node.workflows.replay(run.run_id)) // MOMENTS_A_SLICE >= 2
 
     asyncio.run(main())
 

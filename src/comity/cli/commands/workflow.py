@@ -207,12 +207,7 @@ def _pinned(node: Node, record: Any) -> Any:
 
 
 async def _events(node: Node, run_id: str) -> list[Any]:
-    from comity.runtime.workflow.watching import shown
-
-    places: dict[int, tuple[str, str]] = {}
-    return [
-        one for moment in node.workflows.replay(run_id) for one in shown(moment.number, moment.event, moment.commands, places)
-    ]
+    return [one async for one in node.workflows.past(run_id)]
 
 
 def _ended(reply: Reply[Any] | None, record: Any, out: Output) -> Exit:

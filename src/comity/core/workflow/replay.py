@@ -5,7 +5,7 @@ All of it is the planner over recorded events; nothing is called.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -81,17 +81,15 @@ def number_of(command: Command) -> int:
             return 0
 
 
-def moments(program: Program, events: Iterable[Event], programs: Programs | None = None) -> list[Moment]:
-    """Return every event of a run with the commands that followed, to be stepped through."""
+def moments(program: Program, events: Iterable[Event], programs: Programs | None = None) -> Iterator[Moment]:
+    """Yield every event of a run with the commands that followed, to be stepped through."""
     planner = Planner(program)
     seen: list[Event] = []
-    found = []
     for number, event in enumerate(events):
         if isinstance(event, history.Migrated) and programs is not None:
             planner, _ = fold(programs(event.definition), seen)
         seen.append(event)
-        found.append(Moment(number, event, tuple(planner.apply(event))))
-    return found
+        yield Moment(number, event, tuple(planner.apply(event)))
 
 
 class Difference(Struct, frozen=True):

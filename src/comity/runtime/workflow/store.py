@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import Any, Final
 
@@ -228,9 +228,13 @@ class RunStore:
 
     def events(self, run_id: str) -> list[Event]:
         """Return what happened to a run, in order. Data that its retention has removed is None."""
+        return list(self.walk(run_id))
+
+    def walk(self, run_id: str) -> Iterator[Event]:
+        """Return what has happened to a run until now as an iterator, which decodes one event after the other."""
         pages = self._journal.documents_below(Document.RUN_EVENT, run_id)
-        found = [decode_event(line) for _, page in pages for line in page.split(_NEXT)]
-        return [self._whole(run_id, one) if isinstance(one, Settled) and one.is_outlined else one for one in found]
+        found = (decode_event(line) for _, page in pages for line in page.split(_NEXT))
+        return (self._whole(run_id, one) if isinstance(one, Settled) and one.is_outlined else one for one in found)
 
     def _whole(self, run_id: str, event: Settled) -> Settled:
         """Return an event with the data that the record of its call has."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 from typing import Any
 
 from msgspec.structs import replace
@@ -63,13 +63,20 @@ class TimeTravel(Library, ABC):
 
     def replay(self, run_id: str) -> list[Moment]:
         """Return every event of a run with what followed from it. Nothing is called."""
-        record = self.get(run_id)
-        return moments(self._first_program(record), self.store.events(run_id), self.store.program)
+        return list(self._walk(run_id))
 
     def events(self, run_id: str) -> AsyncGenerator[RunEvent, None]:
         """Yield what happened to a run, then what happens, until it has ended."""
         record = self.get(run_id)
-        return self.watchers.watch(run_id, self.replay(run_id), has_ended=record.status.has_ended)
+        return self.watchers.watch(run_id, self._walk, has_ended=record.status.has_ended)
+
+    def past(self, run_id: str) -> AsyncGenerator[RunEvent, None]:
+        """Yield what has happened to a run. A long history is replayed in slices: others have their turn meanwhile."""
+        self.get(run_id)
+        return self.watchers.watch(run_id, self._walk, has_ended=True)
+
+    def _walk(self, run_id: str) -> Iterator[Moment]:
+        return moments(self._first_program(self.get(run_id)), self.store.walk(run_id), self.store.program)
 
     def why(self, run_id: str, place: str | None = None) -> list[Decision]:
         """Return how the edges of a run, or of one node, were decided, on what values, and what would have had to differ."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from typing import Any, Final
 
 from msgspec import Struct
@@ -14,6 +14,7 @@ from comity.core.workflow.history import Command, Event
 from comity.core.workflow.replay import Moment
 
 KEPT_MAX: Final = 10_000  # events that a watcher may be behind
+MOMENTS_A_SLICE: Final = 64  # of a history, replayed in a millisecond or so
 
 
 class RunEvent(Struct, frozen=True, omit_defaults=True):
@@ -32,12 +33,12 @@ class RunEvent(Struct, frozen=True, omit_defaults=True):
 class _Watcher:
     """A reader of one run's events."""
 
-    __slots__ = ("events", "is_over", "waiter")
+    __slots__ = ("is_over", "moments", "waiter")
 
-    def __init__(self) -> None:
-        self.events: deque[RunEvent] = deque(maxlen=KEPT_MAX)
+    def __init__(self, *, is_over: bool) -> None:
+        self.moments: deque[Moment] = deque(maxlen=KEPT_MAX)
         self.waiter: asyncio.Future[None] | None = None
-        self.is_over = False
+        self.is_over = is_over
 
     def wake(self) -> None:
         if self.waiter is not None and not self.waiter.done():
@@ -49,33 +50,37 @@ class Watchers:
 
     def __init__(self) -> None:
         self.readers: dict[str, list[_Watcher]] = {}  # by run
-        self._places: dict[str, dict[int, tuple[str, str]]] = {}  # of watched runs: activation and node by number
 
     def tell(self, run_id: str, number: int, event: Event, commands: Iterable[Command]) -> None:
         """Tell the readers of a run what happened and what follows."""
         readers = self.readers.get(run_id)
         if not readers:
             return
-        told = shown(number, event, commands, self._places.setdefault(run_id, {}))
+        moment = Moment(number, event, tuple(commands))
         for one in readers:
-            one.events.extend(told)
-            one.is_over = one.is_over or any(each.kind == "ended" for each in told)
+            one.moments.append(moment)
+            one.is_over = one.is_over or any(isinstance(each, history.Finish) for each in moment.commands)
             one.wake()
 
-    async def watch(self, run_id: str, past: Iterable[Moment], *, has_ended: bool) -> AsyncGenerator[RunEvent, None]:
-        """Yield what happened to a run, then what happens, until it has ended."""
+    async def watch(
+        self, run_id: str, walk: Callable[[str], Iterator[Moment]], *, has_ended: bool
+    ) -> AsyncGenerator[RunEvent, None]:
+        """Yield what happened to a run, then what happens, until it has ended. `walk` returns what has happened until now."""
         places: dict[int, tuple[str, str]] = {}
-        watcher = _Watcher()
-        watcher.is_over = has_ended
-        for moment in past:
-            watcher.events.extend(shown(moment.number, moment.event, moment.commands, places))
+        watcher = _Watcher(is_over=has_ended)
+        past = walk(run_id)
         if not has_ended:
-            self._places[run_id] = places
-            self.readers.setdefault(run_id, []).append(watcher)
+            self.readers.setdefault(run_id, []).append(watcher)  # in the step in which the past was read: nothing is between
         try:
+            for moment in past:
+                for one in shown(moment, places):
+                    yield one
+                if moment.number % MOMENTS_A_SLICE == MOMENTS_A_SLICE - 1:
+                    await asyncio.sleep(0)
             while True:
-                while watcher.events:
-                    yield watcher.events.popleft()
+                while watcher.moments:
+                    for one in shown(watcher.moments.popleft(), places):
+                        yield one
                 if watcher.is_over:
                     return
                 watcher.waiter = asyncio.get_running_loop().create_future()
@@ -86,7 +91,6 @@ class Watchers:
                 readers.remove(watcher)
             if not readers:
                 self.readers.pop(run_id, None)
-                self._places.pop(run_id, None)
 
     def close(self) -> None:
         """Let every reader go."""
@@ -96,10 +100,11 @@ class Watchers:
                 one.wake()
 
 
-def shown(number: int, event: Event, commands: Iterable[Command], places: dict[int, tuple[str, str]]) -> list[RunEvent]:
-    """Return an event and its commands as a reader sees them."""
+def shown(moment: Moment, places: dict[int, tuple[str, str]]) -> list[RunEvent]:
+    """Return an event and its commands as a reader sees them; `places` has activation and node of what is under way."""
+    number, event = moment.number, moment.event
     found = [_happened(number, event, places)]
-    for command in commands:
+    for command in moment.commands:
         match command:
             case history.Call() | history.Aggregate():
                 places[command.step] = (command.place, command.node)
