@@ -6,13 +6,16 @@ import json
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from outside_agents import agent_token, bearer
 from threaded import Threaded, served_in_thread
 
-from comity import Agent, Context, Node
+from comity import Agent, Context, Node, Reply
 from comity.core.access import Role
+from comity.core.envelope.envelope import encode
 from comity.server.app import Door
 from comity.server.contextcore_doors import HANDOFFS, routes
+from comity.server.sight import reply_as_stored
 
 MAIL = "ann@example.com"
 ASKS = """
@@ -161,3 +164,13 @@ def test_erasing_a_session_over_http_drops_the_events_of_its_calls(served):
     served.client.delete("/v1/sessions/dropped", headers=asker(served, "admin"))
     assert "dropped" not in served.state.handles
     assert served.client.get("/v1/calls/dropped/events", headers=ann).status_code == 404
+
+
+@pytest.mark.parametrize(
+    "ended", [Reply.success({"to": MAIL}), Reply.partial({}, warnings=[MAIL]), Reply.failure(MAIL)], ids=str
+)
+def test_the_end_of_a_call_that_is_erased_while_it_is_followed_is_told_without_content(served, ended):
+    """Dies where the reply that stands for an erased one lacks what its status asks for, such as a confidence or an error."""
+    told = served.run(reply_as_stored(served.state, "gone", replace(ended, request_id="gone")))
+    assert (told.status, told.request_id, MAIL in encode(told).decode()) == (ended.status, "gone", False)
+    assert (told.error and told.error.code) == (ended.error and ended.error.code)

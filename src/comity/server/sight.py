@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 from msgspec.structs import replace
 
 from comity.core.access import Principal, Right
-from comity.core.envelope.envelope import Reply
+from comity.core.envelope.envelope import Reply, without_content
 from comity.core.handoff.machine import Handoff
 from comity.runtime.call.events import Event, Kind
 from comity.server.auth import Operator
@@ -58,5 +58,5 @@ async def reply_as_stored(state: State, request_id: str, reply: Reply[Any]) -> R
     """Return the `reply` of a call that has ended as the store holds it, for a sender who does not see it in clear."""
     stored = await state.reading.ask(lambda reader: reader.call(request_id))
     if stored is None or stored.reply is None:  # it was erased meanwhile
-        return Reply(status=reply.status, request_id=request_id)
+        return without_content(reply)
     return replace(stored.reply, thought="")

@@ -51,6 +51,20 @@ def test_the_tool_is_hidden_at_the_depth_limit_and_refused_to_a_model_that_uses_
     assert [row.target for row in rows if row.error_code == "LIMIT_DEPTH_EXCEEDED"] == ["tag"]
 
 
+@pytest.mark.parametrize(("calls_max", "shown"), [(2, []), (3, ["call_agent"])])
+def test_the_tool_is_hidden_once_the_calls_are_used_up(calls_max, shown):
+    prime = thinker("prime", ask("byte"), "ok", can_call=["byte"])
+    byte = thinker("byte", can_call=["tag"])
+    talk([prime, byte, thinker("tag")], limits=Limits(calls_max=calls_max))
+    assert offered(byte) == shown
+
+
+def test_neither_the_agent_itself_nor_one_that_waits_for_it_is_listed():
+    prime, byte = thinker("prime", ask("byte"), "ok", can_call=["*"]), thinker("byte", can_call=["*"])
+    talk([prime, byte, thinker("tag")])
+    assert [name for name in ("prime", "byte", "tag") if f"- {name}:" in definition(byte).description] == ["tag"]
+
+
 def test_an_agent_that_may_call_nobody_is_not_offered_the_tool():
     lonely = thinker("lonely", "ok", can_call=[])
     talk([lonely, thinker("byte")])

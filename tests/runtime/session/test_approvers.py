@@ -7,7 +7,7 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from comity import Agent, Context, Node, Policy, Privacy
+from comity import Agent, Context, Node, Policy, Privacy, Reply, Status
 from comity.core.agent.agent import DeclarationError
 from comity.core.agent.tool import Risk, Tool
 from comity.core.envelope.envelope import encode
@@ -15,7 +15,7 @@ from comity.core.journal.records import Document, Saved
 from comity.engines.memory.journal import MemoryJournal
 from comity.errors import CallerError
 from comity.runtime.call.tools import REASON_CHARS_MAX, Approval
-from comity.runtime.session.approvers import Approver, question
+from comity.runtime.session.approvers import Approver, outcome, question
 
 EMAIL, PHONE = "ann@example.com", "+49 151 12345678"
 ALICE = {"user_id": "alice", "tenant_id": "acme", "session_id": "s", "request_id": "r"}
@@ -235,3 +235,23 @@ async def test_a_question_in_a_session_that_is_another_users_now_shows_nothing_o
         alice, bob = (Approver(name, "acme") for name in ("alice", "bob"))
         assert question(of_bob, bob, privacy, sessions).inputs == {"to": EMAIL}
         assert question(of_alice, alice, privacy, sessions).inputs == of_bob.inputs != {"to": EMAIL}
+
+
+@pytest.mark.parametrize("kept", [None, "without a reply", Reply(status=Status.NEEDS_INPUT, data={"to": EMAIL})], ids=str)
+async def test_another_person_is_shown_no_reply_but_the_one_that_the_store_holds_of_the_same_end(make_node, kept):
+    """Dies where a stored question is shown as the reply, or where the user's own reply, in clear, is shown instead."""
+    async with make_node([bank()], tools=[pay_tool()]) as node:
+        await ask(node)
+        sessions, privacy, stored = node._path.sessions, node._path._privacy, node._journal.call("r")
+    stored = None if kept is None else replace(stored, reply=None if isinstance(kept, str) else kept)
+    failed = Reply.failure(f"to {EMAIL}", code="BANK_CLOSED", data={"to": EMAIL}, request_id="r")
+    for clear in (Reply.success({"to": EMAIL}), Reply.partial({"to": EMAIL}, warnings=[EMAIL]), failed):
+        told = outcome(GRANTED, clear, stored, Approver("eve", "acme"), privacy, sessions)
+        assert (told.status, told.data, told.confidence, told.request_id) == (
+            clear.status,
+            None,
+            clear.confidence,
+            clear.request_id,
+        )
+        assert (told.error and told.error.code, EMAIL in encode(told).decode()) == (clear.error and "BANK_CLOSED", False)
+        assert outcome(GRANTED, clear, stored, Approver("alice", "acme"), privacy, sessions) is clear

@@ -77,6 +77,19 @@ def test_every_kind_of_span_is_erased_with_its_session_and_no_other_tenants(plac
     asyncio.run(scenario())
 
 
+def test_spans_on_their_way_to_the_store_are_erased_with_their_session(place):
+    """Dies where erasing does not wait for the recorder: the spans would come after it."""
+
+    async def scenario():
+        async with Node(team(), store=place, lag_ms=None) as node:
+            await node.call("WORK", "DO", user_id="u", session_id="s")
+            await node.erase_session("s")
+            await node.flush_spans()
+            assert names(node) == {}
+
+    asyncio.run(scenario())
+
+
 def test_erasing_leaves_other_sessions_and_tenants_alone(place):
     async def scenario():
         async with Node(team(), store=place, tools=TOOLS, lag_ms=None) as node:

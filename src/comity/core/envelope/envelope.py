@@ -413,6 +413,13 @@ def copied(reply: Reply) -> Reply:
     return copy
 
 
+def without_content(reply: Reply) -> Reply:
+    """Return how a call ended, and nothing that was said: what a person who sees what the store holds gets if it holds none."""
+    why = "the reply is not in the store, and is not shown"
+    error = None if reply.error is None else Error.of(reply.error.code, why)
+    return Reply(status=reply.status, confidence=reply.confidence, warnings=(why,), error=error, request_id=reply.request_id)
+
+
 def reply_problems(reply: Reply) -> tuple[Problem, ...]:
     """Return what is wrong with a reply, but for its data."""
     try:

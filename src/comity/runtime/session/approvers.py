@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from comity.core.envelope.envelope import Error, Reply
+from comity.core.envelope.envelope import Reply, without_content
 from comity.core.redaction import Vault, restore_value
 from comity.runtime.session.privacy import Privacy, reveal
 
@@ -55,8 +55,7 @@ def outcome(
     if types is None:
         return reply
     if stored is None or stored.reply is None or stored.reply.status is not reply.status:
-        error = None if reply.error is None else Error.of(reply.error.code, "the reply is not in the store")
-        return Reply(status=reply.status, error=error, request_id=reply.request_id, warnings=("the reply is not shown",))
+        return without_content(reply)
     vault = None if not types else _vault(approval, stored.session_id, sessions)
     told = stored.reply if vault is None else reveal(stored.reply, vault, types)
     return replace(told, thought="")

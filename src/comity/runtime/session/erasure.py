@@ -43,7 +43,10 @@ async def erase_session(path: CallPath, journal: Journal, tenant_id: str, sessio
             path.settlement.cancel(call, "its session was erased")
         for call in running:
             await path.reply_of(call)
-        if user_id := _user_of(path, journal, tenant_id, session_id):
+        user_id = ""
+        with contextlib.suppress(UnavailableError):  # whose it is cannot be read, and it is erased all the same
+            user_id = path.sessions.owner_of(tenant_id, session_id)
+        if user_id:
             path.memories.forget_session(tenant_id, user_id, session_id)
         await path.durable()
         await path.recorder.drained()
@@ -57,16 +60,6 @@ async def erase_session(path: CallPath, journal: Journal, tenant_id: str, sessio
         if not path.sessions.is_live(tenant_id, session_id):
             break
     return gone + path.recorder.spans.erase(session_id, tenant_id=tenant_id)
-
-
-def _user_of(path: CallPath, journal: Journal, tenant_id: str, session_id: str) -> str:
-    """Return whose session it is; empty if the store does not say."""
-    with contextlib.suppress(UnavailableError):  # it cannot be read, and is erased all the same
-        if (live := path.sessions.find(tenant_id, session_id)) is not None:
-            return live.session.user_id
-        call = journal.call(session_id)  # a call that named no session has its own
-        return call.user_id if call is not None and call.tenant_id == tenant_id else ""
-    return ""
 
 
 async def erase_person(path: CallPath, journal: Journal, tenant_id: str, user_id: str) -> int:
