@@ -13,7 +13,7 @@ from comity.core.call.guardrail import FATE, REPLACED, Allow, Fail, Guardrail, R
 from comity.core.document.payload import Problem
 from comity.core.envelope.envelope import Artifact, Background, Reference, encode
 from comity.core.tracing.telemetry import Settings
-from comity.testing import Answer, ScriptedModel
+from comity.testing import Answer, ScriptedModel, tool_call
 
 
 def team(answer=None) -> list[Agent]:
@@ -438,3 +438,24 @@ async def test_a_session_that_can_hide_no_more_withholds_what_a_guardrail_says(m
     async with make_node(team(), guardrails=[SAYS[0]]) as node:
         reply = await node.call("LEAF", "GO", user_id="ann")
     assert (reply.error.code, EMAIL in repr(reply)) == ("PRIVACY_BLOCKED", False)
+
+
+@pytest.mark.parametrize(
+    ("then", "kept"),
+    [('{"status": "success", "message": "done"}', 2), (tool_call("add"), 1), (Answer(stalls=True), 0)],
+    ids=["passed", "with a tool", "cancelled"],
+)
+async def test_words_of_a_model_are_kept_once_their_reply_has_passed_and_no_prompt_repeats_them_before(make_node, then, kept):
+    """Dies where words of a cancelled call are kept, words that passed are lost, or the span of a later step repeats them."""
+    model = ScriptedModel([SECRET, then])
+    agent = Agent("A", model=model, use_standard_protocol=True, can_call=[])
+    rail = Guardrail(name="allows", outbound=lambda *_: Allow())
+    async with make_node([agent], guardrails=[rail], telemetry=Settings(captures_content=True), privacy=None) as node:
+        handle = node.start_call("A", "message", message="pay", user_id="u")
+        await asyncio.sleep(1)
+        assert handle.cancel() is (not kept)
+        await asyncio.sleep(1)
+        first = node._journal.call(f"{handle.request_id}#1").reply
+        chats = [repr(span) for span in node.spans.find("{ }") if span.name == "chat scripted"]
+    assert len(chats) == 2
+    assert ["ninety-one-37" in repr(first.data), sum("ninety-one-37" in told for told in chats)] == [bool(kept), kept]

@@ -103,7 +103,7 @@ class Call(Struct, eq=False, gc=False):
     calls_below: int = 0
     handed: Handed | None = None  # of a handoff within a tree: what its span says
     reported: tuple[int, int] | None = None  # tokens its own code reported, prompt and completion
-    unjudged: list[Unjudged] | None = None  # words of a model that are recorded once the reply has passed the guardrails
+    unjudged: list[Unjudged] | None = None  # words of a model that are recorded once the guardrails have judged the reply
     has_answer: Callable[[], bool] | None = None  # of a handoff: whether its end is stored, which was in time
     calls_made: int = 0  # numbers the ids of the calls it makes
     tools_used: int = 0  # and of the tools it uses

@@ -96,11 +96,12 @@ class Steps:
         written = await self._written(call, reply)
         accepted = Accepted(request, started_ms, self._journal.node_id)
         settled = Settled(request, written, ended_ns // 1_000_000)
+        is_held = self._holds_words and is_last is not None and is_last(reply)
         end = None
         if self._recorder.ended is not None:
-            what = None if asked is None else asked()
+            what = _told_of(call, asked, is_judged=is_held)
             end = CallEnd(request, written, started_ns, ended_ns, call.remote, asked=what)
-        if self._holds_words and is_last is not None and is_last(reply):
+        if is_held:
             call.unjudged = [*(call.unjudged or ()), Unjudged(accepted, settled, end)]
             return reply
         self._journal.append((accepted, settled), None, call.terms)
@@ -143,7 +144,7 @@ class Steps:
         else:
             status, code = Status.ERROR, raised.code if isinstance(raised, ComityError) else "TARGET_CRASHED"
         reply = Reply(status=status, error=Error.of(code, told(raised)), request_id=request.request_id, source=request.target)
-        what = None if asked is None else asked()
+        what = _told_of(call, asked, is_judged=False)
         self._recorder.ended(CallEnd(request, reply, started_ns, ended_ns, call.remote, asked=what))
 
     def chance(self) -> float:
@@ -153,6 +154,17 @@ class Steps:
     def note(self, call: Call, text: str) -> None:
         """Write down in the audit what was found in a call under way."""
         self._journal.append((Noted(call.request, text, self._clock.now_ns() // 1_000_000),), None, call.terms)
+
+
+def _told_of(call: Call, asked: Callable[[], Asked] | None, *, is_judged: bool) -> Asked | None:
+    """Return what the span of a step says was asked of a model.
+
+    A prompt repeats what the model said before it in this call. Where such words wait for the guardrails, the span of a step is
+    made without its prompt unless it waits with them (`is_judged`).
+    """
+    if asked is None:
+        return None
+    return asked() if is_judged or call.unjudged is None else replace(asked(), prompt=None)
 
 
 def _checked(reply: Any, told: Collection[str]) -> Reply:
