@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from comity.core.expression import EvaluationError, Expression
-from comity.core.workflow import ending
+from comity.core.workflow import ending, planner
 from comity.core.workflow.graph import compile_program
 from comity.core.workflow.history import Started
 from comity.core.workflow.mapping import TEXT_CHARS_MAX, size_of
@@ -69,3 +69,13 @@ def test_counting_stops_at_the_bound_also_for_what_stands_in_it_again_and_again(
 def test_lists_that_an_expression_adds_are_bounded_as_texts_are():
     with pytest.raises(EvaluationError, match="a value may be 1000000 long"):
         Expression("l + l").value({"l": [0] * 500_001})
+
+
+@pytest.mark.parametrize(("most", "end"), [(9, "WORKFLOW_LIMIT_REACHED"), (10, "completed")])
+def test_a_run_that_goes_on_without_a_call_or_a_wait_ends_at_a_bound(monkeypatch, most, end):
+    """Dies where the turns that one event leads to are not counted and compared."""
+    monkeypatch.setattr(planner, "TURNS_MAX", most)
+    finish = ended(
+        "workflow: w\nnodes:\n  a: {set: 1}\n  b: {set: 2, after: [a]}\n  c: {set: 3, after: [b]}\n  d: {set: 4, after: [c]}"
+    )
+    assert (finish.status if finish.status == "completed" else finish.reply["error"]["code"]) == end

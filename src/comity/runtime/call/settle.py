@@ -197,8 +197,6 @@ class Settlement:
             records += (told.accepted, told.settled)
             if self.ended is not None and told.end is not None:
                 self.ended(told.end)
-        if call.unjudged:
-            call.unjudged = []  # not None: a step that is stopped by this end has a prompt with these words
         if judged.note:
             records.append(Noted(call.request, judged.note, now_ms))
         if judged.is_withheld and call.log is not None:
