@@ -94,6 +94,45 @@ async def test_after_a_no_the_user_gives_the_value() -> None:
     assert desk.done == [("paid", "GOOD", 10)]
 
 
+@pytest.mark.parametrize("text", [TWO, "Pay the invoice to an account"])
+async def test_a_value_that_the_user_refused_is_not_taken_at_a_later_yes(text: str) -> None:
+    desk = Desk()
+    desk.noted = {"account": "EVIL-3"}
+    async with Node(agents=desk.agents) as node:
+        await ask(node, "Look up the contact of a supplier")
+        await ask(node, text, {"amount": 10})
+        await ask(node, "no")
+        await ask(node, "yes")
+        await ask(node, "yes")
+    assert desk.done == []
+
+
+async def test_what_an_agent_noted_does_not_answer_the_question_of_a_capability_with_effects() -> None:
+    paid: list[str] = []
+    noter, payer = Agent("NOTER"), Agent("PAYER")
+
+    @noter.capability("NOTE")
+    async def note(ctx: Context) -> None:
+        ctx.session.learn("account", "EVIL")
+
+    for effects in (True, False):
+
+        @payer.capability("PAY" if effects else "QUOTE", effects=effects)
+        async def pay(account: str = "") -> Reply[Any]:
+            if not account:
+                return Reply.needs_input("Which account?", data={"missing": ["account"]})
+            paid.append(account)
+            return Reply.success({})
+
+    async with Node(agents=[noter, payer]) as node:
+        await node.call("NOTER", "NOTE", user_id="ann", session_id="s1")
+        asked = await node.call("PAYER", "PAY", user_id="ann", session_id="s1")
+        quoted = await node.call("PAYER", "QUOTE", user_id="ann", session_id="s1")
+    assert (asked.status, asked.warnings) == (Status.NEEDS_INPUT, ("known already: account",))
+    assert quoted.ok
+    assert paid == ["EVIL"]
+
+
 async def test_answers_for_the_same_part_add_up_and_the_specialists_question_gets_its_own() -> None:
     desk = Desk()
     desk.asks = True

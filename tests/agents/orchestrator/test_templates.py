@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from comity import Agent, Node, Reply, Status
+from comity import Agent, Context, Node, Reply, Status
 from comity.agents.orchestrator import Orchestrator, templates
 from comity.core.orchestration.aggregate import STRATEGIES
 from comity.core.workflow.check import check_text
@@ -106,6 +106,30 @@ async def test_a_run_by_a_trigger_phrase_is_the_users_in_their_tenant_and_gets_w
         (run,) = node.workflows.list()
         assert (run.tenant_id, run.user_id, run.session_id) == ("acme", "ann", "s")
         assert node.workflows.store.events(run.run_id)[0].input == {"n": 1, "request": "Are you sure?"}
+
+
+@pytest.mark.parametrize(("effects", "account"), [(True, "GOOD"), (False, "EVIL")])
+async def test_a_run_by_a_trigger_phrase_takes_no_fact_that_an_agent_noted_where_it_has_effects(
+    effects: bool, account: str
+) -> None:
+    paid: list[Any] = []
+    noter, payer = Agent("NOTER"), Agent("PAYER")
+
+    @noter.capability("NOTE")
+    async def note(ctx: Context) -> None:
+        ctx.session.learn("account", "EVIL")
+
+    @payer.capability("PAY", effects=effects)
+    async def pay(account: str) -> None:
+        paid.append(account)
+
+    text = "workflow: pay\ninput: {type: object, properties: {account: {type: string}}}\ntriggers: [pay the rent]\n"
+    text += "nodes: {p: {call: PAYER/PAY, input: {account: \"{{input.account ?? 'GOOD'}}\"}}}"
+    async with Node([Orchestrator(), noter, payer]) as node:
+        node.workflows.add(text)
+        await node.call("NOTER", "NOTE", user_id="ann", session_id="s")
+        await node.call("ORC", "ORC_ROUTE", {"text": "pay the rent"}, user_id="ann", session_id="s")
+    assert paid == [account]
 
 
 async def test_the_orchestrator_runs_the_workflow_whose_trigger_phrase_a_user_says() -> None:

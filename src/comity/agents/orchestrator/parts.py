@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 PART: Final = "ORC_PART"
 TOLD: Final = "comity.told"  # beside an answer: the inputs that earlier answers to questions about the same part gave
+REFUSED: Final = "comity.refused"  # beside an answer: whether the user has refused the values that agents gave for this part
 DONE: Final = "all_parts"  # the node that waits for every part, however each ended
 WAITS_FOR: Final = "What it builds on is not there."
 _Nodes = tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...]  # name, parts it waits for, parts whose results it may use
@@ -95,16 +96,17 @@ def bound(settings: Settings, registry: Registry, given: dict[str, Any]) -> Draf
     asked = part.get("asked", {})
     gave = [(asked.get(name, ""), data) for name, data in reversed(earlier.items())]
     sources = sources_of(known["given"], known.get("stated", {}), known["constraints"], gave, known["facts"])
-    answer, told = given.get("answer"), {}
+    answer, told, is_refused = given.get("answer"), {}, False
     if isinstance(answer, dict) and TOLD in answer:
         sources = dataclasses.replace(sources, given={**sources.given, **answer[TOLD]})
-        answer = answer["answer"]
+        answer, is_refused = answer["answer"], bool(answer.get(REFUSED))
     filled = fill(offer, part["text"], sources)
+    filled = dataclasses.replace(filled, doubted={}) if is_refused else filled
     if filled.lacking and answer is not None:
         told = answered(offer, filled, answer)
         filled = fill(offer, part["text"], dataclasses.replace(sources, given={**sources.given, **told}))
     if filled.lacking:
-        is_refused = isinstance(answer, str) and phrases.is_no(answer)
+        is_refused = is_refused or (isinstance(answer, str) and phrases.is_no(answer))
         return question(offer, dataclasses.replace(filled, doubted={}) if is_refused else filled)
     inputs = filled.inputs
     words = part["text"] if offer.route.capability == MESSAGE else ""
@@ -147,9 +149,15 @@ def answered(offer: Offer, filled: Filled, answer: Any) -> dict[str, Any]:
         return {name: answer[name] for name in lacking if name in answer}
     if filled.offered and (answer is True or (isinstance(answer, str) and phrases.is_yes(answer))):
         return filled.offered
-    if len(lacking) != 1 or (filled.offered and isinstance(answer, str) and phrases.begins_as_answer(answer)):
+    if len(lacking) != 1:
         return {}
     schema = offer.inputs.get("properties", {}).get(lacking[0], {})
+    if isinstance(answer, str) and (
+        phrases.begins_as_answer(answer)
+        if filled.offered
+        else offer.has_effects and "enum" not in schema and (phrases.is_yes(answer) or phrases.is_no(answer))
+    ):
+        return {}  # money goes to no account called "yes"
     value = value_of(answer, schema) if isinstance(answer, str) else answer
     return {} if value is None else {lacking[0]: value}
 

@@ -17,7 +17,7 @@ from comity.agents.orchestrator.catalogue import MESSAGE, Offer, intents, offers
 from comity.agents.orchestrator.inputs import Filled, fill
 from comity.agents.orchestrator.parts import PartsRun
 from comity.agents.orchestrator.settings import Settings
-from comity.agents.orchestrator.templates import triggered
+from comity.agents.orchestrator.templates import may_act, triggered
 from comity.core.call.limits import OBJECTIVE_CHARS_MAX
 from comity.core.envelope.envelope import Background, Error, Reply, Status
 from comity.core.orchestration import monitor
@@ -205,12 +205,10 @@ class Turn:
         if name is None:
             return None
         request = self._ctx.request
-        session, known = self._ctx.session, flows.definitions[name].input_schema or {}
-        given = {
-            key: value
-            for key, value in {**session.facts, "request": text, **self._given}.items()
-            if key in known.get("properties", {})
-        }
+        takes = (flows.definitions[name].input_schema or {}).get("properties", {})
+        noted = {} if may_act(flows.definitions[name], self.offers) else self._ctx.session.facts
+        known = {**noted, **self._stated, "request": text, **self._given}
+        given = {key: value for key, value in known.items() if key in takes}
         handle = await flows.start_below(request, name, given, parts.run_id_of(request.request_id))
         async with aclosing(handle.events()) as events:
             async for event in events:
@@ -424,15 +422,17 @@ class Turn:
             for key, sure in zip(keys, pending["confidences"], strict=True)
         ]
         asked, before = pending.get("asked", {}), pending.get("told", {})
-        offered = {name: (value, "") for name, value in asked.get("offered", {}).items()}
+        was_refused = bool(pending.get("is_refused"))
+        offered = {} if was_refused else {name: (value, "") for name, value in asked.get("offered", {}).items()}
+        is_refused = was_refused or (bool(offered) and phrases.is_no(text))
         filled = Filled({}, asked.get("missing", []), offered)
         given = {name: value for name, value in self._given.items() if name in filled.lacking}
         told = given or parts.answered(self.offers[keys[at]], filled, text)
-        if filled.lacking and not told and not (offered and phrases.is_no(text)):
+        if filled.lacking and not told and (was_refused or not is_refused):
             return None  # no value for what is missing: a request of its own
         answer: Any = given or text
-        if before:
-            answer = {parts.TOLD: before, "answer": answer}
+        if before or was_refused:
+            answer = {parts.TOLD: before, parts.REFUSED: was_refused, "answer": answer}
         run = PartsRun(self._settings, self._ctx)
         try:
             await run.answer(pending["run_id"], pending["question_id"], answer, partial(self._heard, plan, keys))
@@ -443,6 +443,8 @@ class Turn:
         work = [one for one in range(len(plan.parts)) if one not in done]
         is_same_part = any(one.node == pending["node"] for one in run.questions[:1])
         self._take_in(run, plan, work, keys, rankings, pending["text"], done, told if is_same_part else {})
+        if is_refused and is_same_part:
+            self._private["pending"]["is_refused"] = True
         self._keep()
         return await self._combined(plan, keys, rankings, done)
 

@@ -289,9 +289,10 @@ class Execution:
 def _fill_in(call: Call, known: dict[str, Any]) -> bool:
     """Give a call the inputs that its agent asks for and that are known; return whether it can run once more with them.
 
-    Only inputs that were left out, and only where nothing was done yet that would be done twice.
+    Only inputs that were left out, and only where nothing was done yet that would be done twice. Facts are often an agent's
+    word, so what has effects waits for the user's.
     """
-    if call.calls_made or call.tools_used:
+    if call.calls_made or call.tools_used or call.capability.effects:
         return False
     given = unpack(call.request.body)
     takes = call.capability.inputs.json_schema().get("properties", {})

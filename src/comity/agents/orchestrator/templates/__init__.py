@@ -8,6 +8,7 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any, Final
 
+from comity.agents.orchestrator.catalogue import Offer
 from comity.core.orchestration.intent.stems import stems
 from comity.core.workflow.check import Catalog
 from comity.core.workflow.model import Definition, Kind
@@ -66,6 +67,13 @@ def triggered(said: str, known: Mapping[str, Definition]) -> str | None:
         if stems(phrase) and f" {' '.join(stems(phrase))} " in words
     ]
     return max(found)[1] if found else None
+
+
+def may_act(definition: Definition, offers: Mapping[str, Offer]) -> bool:
+    """Return whether a run may have effects: then no fact that an agent noted is an input of it."""
+    called = [offers.get(f"{node.call.agent}/{node.call.capability}") for node in definition.nodes.values() if node.call]
+    has_runs_below = any(node.kind is Kind.RUN for node in definition.nodes.values())
+    return has_runs_below or any(offer is None or offer.has_effects for offer in called)
 
 
 def fitted(template: Definition, catalog: Catalog) -> Definition:
