@@ -9,7 +9,7 @@ import pytest
 from office import FLOWS, Office
 
 from comity import Agent, Context, Limits, Node, Reply, Status
-from comity.agents.orchestrator import EmbeddingRanker, ModelRanker, Orchestrator, templates
+from comity.agents.orchestrator import EmbeddingRanker, ModelRanker, Orchestrator, rankers, templates
 from comity.core.agent.agent import DeclarationError
 from comity.demo.team import agents as demo_agents
 from comity.testing import ScriptedModel
@@ -453,6 +453,24 @@ async def test_embeddings_rank_what_shares_no_word() -> None:
     async with Node(agents=office.agents) as node:
         reply = await node.call("ORC", "ORC_CLASSIFY", {"text": "sort the folk"}, user_id="u")
     assert reply.data["route"]["target"] == "AUD"
+
+
+async def test_a_request_in_the_words_of_an_example_is_ranked_and_vectors_of_examples_are_bounded(monkeypatch) -> None:
+    embedded: list[str] = []
+
+    def embed(texts: list[str]) -> list[list[float]]:
+        embedded.extend(texts)
+        return [[float("segment" in text.lower()), 1.0] for text in texts]
+
+    monkeypatch.setattr(rankers, "VECTORS_MAX", 1)
+    async with Node(agents=Office(ranker=EmbeddingRanker(embed), threshold=0.3).agents) as node:
+        await node.call("ORC", "ORC_CLASSIFY", {"text": "sort the folk"}, user_id="u")
+    example = embedded[1]
+    async with Node(agents=Office(ranker=EmbeddingRanker(embed), threshold=0.3).agents) as node:
+        first = await node.call("ORC", "ORC_CLASSIFY", {"text": example}, user_id="u")
+        await node.call("ORC", "ORC_CLASSIFY", {"text": "sort the folk"}, user_id="u")
+    assert first.status is not Status.ERROR
+    assert embedded.count(example) == 3  # dropped after the first request of the second node
 
 
 async def test_a_model_is_asked_only_where_words_do_not_decide_and_its_call_is_governed() -> None:

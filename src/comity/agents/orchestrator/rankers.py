@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Collection, Sequence
+from itertools import islice
 from typing import Final, Protocol
 
 from msgspec import json
@@ -17,6 +18,7 @@ KEPT: Final = 32  # classifiers in memory, of one orchestrator, those used last:
 EMBEDDING_SHARE: Final = 1.5  # of a cosine beside the lexical score
 EMBEDDED_MIN: Final = 0.35  # a text less like every example than this is out of scope
 MODEL_INTENTS_MAX: Final = 40
+VECTORS_MAX: Final = 10_000  # of examples, in memory, of one orchestrator
 
 
 class Ranker(Protocol):
@@ -68,12 +70,12 @@ class EmbeddingRanker:
         known = taught(intents, lessons)
         examples = {one.name: [*one.examples, one.description or one.name] for one in known}
         wanted = [text, *(example for texts in examples.values() for example in texts)]
-        unseen = [one for one in dict.fromkeys(wanted) if one not in self._vectors]
-        if unseen:
+        vectors = {one: self._vectors[one] for one in wanted if one in self._vectors}
+        if unseen := [one for one in dict.fromkeys(wanted) if one not in vectors]:
             made = await ctx._in_thread(lambda: self._embed(unseen))  # noqa: SLF001  as above
-            self._vectors.update(zip(unseen, map(_unit, made), strict=True))
-        said = self._vectors.pop(text) if text in unseen else self._vectors[text]
-        near = {name: max(_dot(said, self._vectors[one]) for one in texts) for name, texts in examples.items()}
+            vectors.update(zip(unseen, map(_unit, made), strict=True))
+            self._remember({one: vectors[one] for one in wanted[1:]})
+        near = {name: max(_dot(vectors[text], vectors[one]) for one in texts) for name, texts in examples.items()}
         scored = {name: EMBEDDING_SHARE * near[name] for name in near}
         for name, score in zip(lexical.best, lexical.scores, strict=True):
             scored[name] += score
@@ -85,6 +87,12 @@ class EmbeddingRanker:
             is_in_scope=lexical.is_in_scope or near[best[0]] >= EMBEDDED_MIN,
             scores=tuple(scored[name] for name in best),
         )
+
+    def _remember(self, examples: dict[str, tuple[float, ...]]) -> None:
+        """Keep the vectors of examples, of which every user has some of their own; the oldest go."""
+        self._vectors |= examples
+        for one in list(islice(self._vectors, max(len(self._vectors) - VECTORS_MAX, 0))):
+            del self._vectors[one]
 
 
 def _unit(vector: Sequence[float]) -> tuple[float, ...]:
