@@ -12,7 +12,8 @@ from comity.agents.model.agent import Agent
 from comity.agents.orchestrator import parts
 from comity.agents.orchestrator.rankers import OfflineRanker, Ranker
 from comity.agents.orchestrator.settings import FRESH_MS, Settings
-from comity.agents.orchestrator.turn import Turn, shown
+from comity.agents.orchestrator.turn import Turn
+from comity.agents.orchestrator.work import shown
 from comity.core.agent.agent import DeclarationError
 from comity.core.envelope.envelope import Reply
 from comity.core.orchestration import monitor
