@@ -123,10 +123,8 @@ class Candidates:
         """Whether there is no further batch."""
         return self._place >= self._end
 
-    def next(self) -> Sliced[list[Candidate] | None]:
-        """Return the next batch, or None after the last, with a pause after each detector that searches a long one."""
-        if self.is_done:
-            return None
+    def next(self) -> Sliced[list[Candidate]]:
+        """Return the next batch, with a pause after each detector that searches a long one."""
         stop = min(self._place + self._slice_chars, self._end)
         found = self._later
         base, place = self._base, self._place
@@ -142,8 +140,7 @@ class Candidates:
             else:
                 spans = detector.spans(self._alone, place, stop)
             for first, last in spans:
-                span = Span(base + first, base + last, detector)
-                found.append((span.start, detector.priority, -last, detector.name, span))
+                found.append(_candidate(base, detector, first, last))
         if self._numbered:
             yield from self._add_numbers(found, stop)
         self._place, self._later = stop, []
@@ -181,8 +178,8 @@ class Candidates:
             if is_label:
                 named_at = place
             for detector in named:
-                if detector not in behind and (span := detector.span_at(text, place, end_max)):
-                    found += _sorted(self._base, detector, (span,))
+                if (not behind or detector not in behind) and (span := detector.span_at(text, place, end_max)):
+                    found.append(_candidate(self._base, detector, *span))
                     named_at = max(named_at, span[1])
         self._named_at = named_at
 
@@ -193,5 +190,9 @@ def _last_words(text: str) -> str:
 
 
 def _sorted(base: int, detector: Detector, spans: Iterable[tuple[int, int]]) -> list[Candidate]:
-    priority, name = detector.priority, detector.name
-    return [(base + first, priority, -last, name, Span(base + first, base + last, detector)) for first, last in spans]
+    return [_candidate(base, detector, first, last) for first, last in spans]
+
+
+def _candidate(base: int, detector: Detector, first: int, last: int) -> Candidate:
+    start = base + first
+    return start, detector.priority, -last, detector.name, Span(start, base + last, detector)

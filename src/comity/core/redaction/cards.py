@@ -13,7 +13,8 @@ from comity.core.redaction.detector import Category, Need, PatternDetector
 from comity.core.redaction.labels import SECURITY_CODE
 from comity.core.redaction.shapes import (
     AFTER_DIGIT,
-    AT_DIGIT,
+    AT_BASE64,
+    AT_CARD,
     BEFORE,
     HINT_AFTER,
     HINT_BEFORE_DIGIT,
@@ -177,7 +178,7 @@ CARDS: tuple[PatternDetector, ...] = (
             rf"{BEFORE}(?:[2-6][0-9]{{3}}(?P<four>{SEPARATOR})[0-9]{{4}}(?P=four)[0-9]{{4}}(?P=four)[0-9]{{4}}(?:(?P=four)[0-9]{{3}})?"
             rf"|3[0-9]{{3}}(?P<six>{SEPARATOR})[0-9]{{6}}(?P=six)[0-9]{{4,5}})(?:\.0(?![0-9]))?{AFTER_DIGIT}"
         ),
-        first=AT_DIGIT,
+        first=AT_CARD,
         hint=_CARD_HINT,
         accept=_accept_card,
         need=Need.NO_FOREIGN_LABEL,
@@ -191,7 +192,7 @@ CARDS: tuple[PatternDetector, ...] = (
         category=Category.FINANCIAL,
         priority=21,
         pattern=LatePattern(rf"{BEFORE}[2-6][0-9]{{12,18}}(?:\.0(?![0-9]))?{AFTER_DIGIT}"),
-        first=AT_DIGIT,
+        first=AT_CARD,
         hint=_CARD_HINT,
         accept=_accept_card,
         need=Need.NO_FOREIGN_LABEL,
@@ -220,7 +221,7 @@ CARDS: tuple[PatternDetector, ...] = (
         category=Category.FINANCIAL,
         priority=21,
         pattern=LatePattern(rf"{BEFORE}[2-6][0-9]{{3}}(?:{_SPLIT}[0-9]{{4}}){{3}}(?![0-9A-Za-z_])"),
-        first=AT_DIGIT,
+        first=AT_CARD,
         hint=rf"{HINT_BEFORE_WORD}[2-6][0-9]{{3}}{_SPLIT_HINT}[0-9]{{4}}{_SPLIT_HINT}[0-9]{{4}}",
         accept=_accept_card_split,
         need=Need.NO_FOREIGN_LABEL,
@@ -234,6 +235,7 @@ CARDS: tuple[PatternDetector, ...] = (
         priority=21,
         pattern=LatePattern(r"(?<![A-Za-z0-9+/=])[A-Za-z0-9+/]{16,120}={0,2}(?![A-Za-z0-9+/=])"),
         shape_chars_max=LONG_CHARS_MAX,
+        first=AT_BASE64,
         hint="(?:[MNO][DTjz][AEIMQUYcgk][w-z0-5]){3}",  # nine digits, in base64
         accept=_accept_card_encoded,
     ),

@@ -9,6 +9,7 @@ from itertools import pairwise
 from comity.core.redaction.detector import Category, Need, PatternDetector
 from comity.core.redaction.shapes import (
     AFTER_DIGIT,
+    AT_BASE64,
     AT_BORDER,
     AT_DIGIT,
     BEFORE,
@@ -211,6 +212,11 @@ _NATIONAL_HINT = (
     r"|(?:8[ \-]?)?\([3489][0-9]{2}\)[ ]?[0-9]{3}[ \-][0-9]{2}[ \-]|8[ \-][3489][0-9]{2}[ \-][0-9]{3}-[0-9]{2}-"
     r"|06[ \-][1-9][0-9]{7})"
 )
+# Where a national number may begin: with its trunk prefix, or with three digits and a separator.
+_AT_PHONE = (
+    rf"{AT_DIGIT}(?:(?<=0)(?=[1-9](?:[ \u00a0./-]{{0,3}}[0-9]){{6}})|(?<=[18])(?=[ .-])"
+    rf"|(?<=[2-9])(?=[0-9]{{2}}{SEPARATOR}[0-9]{{3}}))"
+)
 
 CONTACT: tuple[PatternDetector, ...] = (
     PatternDetector(
@@ -304,6 +310,7 @@ CONTACT: tuple[PatternDetector, ...] = (
         priority=14,
         pattern=LatePattern(r"(?<![A-Za-z0-9+/=])[A-Za-z0-9+/]{12,120}={0,2}(?![A-Za-z0-9+/=])"),
         shape_chars_max=LONG_CHARS_MAX,
+        first=AT_BASE64,
         hint=rf"{_run_with_at(20)}|{_run_with_at(14)}[A-Za-z0-9+/]{{0,106}}=",
         accept=_accept_encoded,
     ),
@@ -361,7 +368,7 @@ CONTACT: tuple[PatternDetector, ...] = (
             rf"|0[1-9][0-9]{{1,3}}-[0-9]{{3,4}}-[0-9]{{4}}"
             rf"|06[ -][1-9][0-9]{{7}}|8[ -][3489][0-9]{{2}}[ -][0-9]{{3}}-[0-9]{{2}}-[0-9]{{2}}){AFTER_DIGIT}"
         ),
-        first=AT_DIGIT,
+        first=_AT_PHONE,
         hint=_NATIONAL_HINT,
         accept=_accept_national,
         need=Need.NO_FOREIGN_LABEL,
@@ -378,7 +385,7 @@ CONTACT: tuple[PatternDetector, ...] = (
         pattern=LatePattern(
             rf"{BEFORE}(?:1[ ])?[2-9][0-9]{{2}}[ \u00a0][0-9]{{3}}[ \u00a0-][0-9]{{4}}{_EXTENSION}{AFTER_DIGIT}"
         ),
-        first=AT_DIGIT,
+        first=_AT_PHONE,
         hint=rf"{HINT_BEFORE_DIGIT}(?:1[ ])?[2-9][0-9]{{2}}[ \u00a0][0-9]{{3}}[ \u00a0\-][0-9]{{4}}",
         need=Need.NO_FOREIGN_LABEL,
         alone=True,

@@ -168,7 +168,7 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
             rf"{BEFORE}(?:[13][1-9A-HJ-NP-Za-km-z]{{25,34}}|bc1[02-9ac-hj-np-z]{{11,71}}|BC1[02-9AC-HJ-NP-Z]{{11,71}})"
             rf"{AFTER}"
         ),
-        first=rf"[13bB]{AT_BORDER}",
+        first=rf"[13bB]{AT_BORDER}(?=[A-Za-z0-9]{{13}})",
         hint=rf"{HINT_BEFORE_WORD}(?:[13][1-9A-HJ-NP-Za-km-z]{{25,34}}{HINT_AFTER}|(?:bc|BC)1[0-9A-Za-z]{{11}})",
         accept=_accept_btc,
     ),
@@ -314,7 +314,7 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
             rf"{AFTER}",
             re.IGNORECASE,
         ),
-        first=r"[A-Za-z](?:(?<=[:=].)|(?<=[:=][ \"'].)|(?<=[:=][ ][\"'].)|(?<!(?s:..)))(?=[A-Za-z]{3})",
+        first=r"[A-Za-z](?<![A-Za-z0-9](?s:.))(?:(?<=[:=].)|(?<=[:=][ \"'].)|(?<=[:=][ ][\"'].)|(?<!(?s:..)))(?=[A-Za-z]{3})",
         hint=r"(?i:swift|bic)[^A-Za-z0-9].{0,16}(?i:[A-Z]{4}[ \-]?[A-Z]{2}[ \-]?[A-Z0-9]{2})",
         accept=lambda value: len(value) if re.sub("[ -]", "", value)[4:6].upper() in _COUNTRIES else 0,
         need=Need.CONTEXT,

@@ -236,10 +236,10 @@ class LabelledDetector:
         is_valid = rule.is_valid_apart if is_apart and rule.is_valid_apart is not None else rule.is_valid
         if is_said and not rule.with_colon:
             return 0
-        for cut in reversed([match.start() for match in _CUT.finditer(value)]):
-            if cut >= _VALUE_CHARS_MIN and not _WORD_AT_END.search(value, 0, cut) and is_valid(value[:cut]):
+        for cut in _cuts(value):
+            if cut >= _VALUE_CHARS_MIN and is_valid(value[:cut]):
                 rest = value[cut:] + after
-                is_counted = COUNTED.match(rest) or (not is_said and self._counts(rule, value[:cut], rest))
+                is_counted = rest and (COUNTED.match(rest) or (not is_said and self._counts(rule, value[:cut], rest)))
                 return 0 if is_counted else cut
         return 0
 
@@ -253,6 +253,13 @@ class LabelledDetector:
 @cache
 def _test_behind() -> Callable[[str], bool]:
     return compile_test(_BEHIND)
+
+
+def _cuts(value: str) -> Sequence[int]:
+    """Return where a value may end, the longest first: not behind a word that follows a number."""
+    if value.isascii() and value.isalnum():
+        return (len(value),)
+    return [cut for match in _CUT.finditer(value) if not _WORD_AT_END.search(value, 0, cut := match.start())][::-1]
 
 
 def _last_words(before: str) -> str:

@@ -92,7 +92,7 @@ NETWORK: tuple[PatternDetector, ...] = (
             rf"{BEFORE}(?:{_HEX}{{2}}(?P<joint>[:-]){_HEX}{{2}}(?:(?P=joint){_HEX}{{2}}){{4}}"
             rf"|(?=[0-9.]{{0,13}}[A-Fa-f])(?=[A-Fa-f.]{{0,13}}[0-9]){_HEX}{{4}}\.{_HEX}{{4}}\.{_HEX}{{4}}){AFTER}(?![:.-]{_HEX})"
         ),
-        first=rf"{_HEX}{AT_BORDER}(?={_HEX})",
+        first=rf"{_HEX}{AT_BORDER}(?={_HEX}(?:[:-]|{_HEX}{{2}}\.))",
         hint=rf"{HINT_BEFORE_WORD}{_HEX}{{2}}[:\-]{_HEX}{{2}}[:\-]{_HEX}{{2}}[:\-]{_HEX}{{2}}[:\-]{_HEX}{{2}}[:\-]{_HEX}{{2}}"
         rf"|{_HEX}{{4}}\.{_HEX}{{4}}\.{_HEX}{{4}}",
         accept=_accept_mac,
@@ -126,7 +126,7 @@ NETWORK: tuple[PatternDetector, ...] = (
         category=Category.NETWORK,
         priority=70,
         pattern=LatePattern(rf"{BEFORE}{_OCTET}(?:{_DOT}{_OCTET}){{3}}{AFTER}(?![-./][0-9])"),
-        first=AT_DIGIT,
+        first=rf"{AT_DIGIT}(?=[0-9]{{0,2}}{_DOT})",
         hint=rf"{HINT_BEFORE_DIGIT}[0-9]{{1,3}}{_DOT}[0-9]{{1,3}}{_DOT}[0-9]{{1,3}}{_DOT}[0-9]{{1,3}}{HINT_AFTER}",
         accept=_accept_ipv4,
         need=Need.NO_FOREIGN_LABEL,

@@ -181,7 +181,7 @@ PASSWORDS: tuple[PatternDetector, ...] = (
             r"(?<![\w/@:.-])[A-Za-z][\w.-]{1,30}:(?P<value>[^\s:@/\"'<>]{6,64})@(?!sha)[A-Za-z][A-Za-z0-9.-]{1,60}(?![\w@])"
         ),
         shape_chars_max=LONG_CHARS_MAX,
-        first=r"[A-Za-z](?<![\w/@:.-](?s:.))",
+        first=r"[A-Za-z](?<![\w/@:.-](?s:.))(?=[\w.-]{1,30}:)",
         hint=r"[A-Za-z0-9_]:[^\s:@/\"'<>]{6,64}@[A-Za-z]",
         accept=_accept_weak,
     ),

@@ -104,7 +104,8 @@ def is_national(digits: str, regions: str = _REGIONS) -> bool:
 
 
 def _number(value: str) -> str:
-    return digits_of(re.split(r"x|ext", value, maxsplit=1)[0]).removeprefix("00")
+    """Return the digits of a number without its extension."""
+    return digits_of(re.split(r"x|ext", value, maxsplit=1)[0] if "x" in value else value).removeprefix("00")
 
 
 def _is_plausible(value: str) -> bool:
@@ -113,9 +114,8 @@ def _is_plausible(value: str) -> bool:
     digits = _number(value)
     return (
         7 <= len(digits) <= 13
-        and not _DATE_LIKE.fullmatch(value)
         and not (len(digits) < 10 and _ROUND.fullmatch(digits))
-        and not _DECIMAL.fullmatch(value)
+        and (digits == value or not (_DATE_LIKE.fullmatch(value) or _DECIMAL.fullmatch(value)))
     )
 
 

@@ -226,7 +226,7 @@ PLACE: tuple[PatternDetector, ...] = (
             rf"(?:[ ][0-9]{{1,2}}(?=[ ,]{{1,2}}#[0-9]))?{_QUARTER}{_UNIT}"
         ),
         shape_chars_max=LONG_CHARS_MAX,
-        first=AT_DIGIT,
+        first=rf"{AT_DIGIT}(?=[0-9]{{0,4}}(?:[A-Za-z]?(?:,?[ ][A-Z0-9\u00c0-\u00de]|/)|-))",
         hint=rf"[0-9][A-Za-z]?,?[ ](?:[A-Z0-9\u00c0-\u00de][^ \"]*[ ])+{_SUFFIX}{HINT_AFTER}",
         accept=_accept_street,
         need=Need.NO_FOREIGN_LABEL,
@@ -309,7 +309,8 @@ PLACE: tuple[PatternDetector, ...] = (
             re.IGNORECASE,
         ),
         shape_chars_max=LONG_CHARS_MAX,
-        first=rf"[1-9oOtTfFsSeEnN]{AT_BORDER}",
+        first=rf"[1-9oOtTfFsSeEnN]{AT_BORDER}"
+        r"(?=(?:[0-9]{0,4}[A-Za-z]?|(?<=[^0-9])[A-Za-z-]{2,12}),?[ ][^\s,;:]{1,14}[ ])",
         hint=rf"(?i:addr|liv(?:es?|ing) ?(?:at|in|on)|resid|(?:ship|shipped|deliver|delivered|moved)[ _]?to|street){HINT_GAP}"
         rf"(?:[0-9][a-z]?|(?i:{_IN_WORDS})),?[ ](?:[^ \"]+[ ])+(?i:{_SUFFIX}){HINT_AFTER}",
         accept=_accept_street,

@@ -66,6 +66,7 @@ _NAME = re.compile(r"[^\W\d_][^\d\0\[\]*@]{1,31}")
 _OPTION = re.compile("--[a-z][a-z-]{1,40}")
 _NAME_CHARS_MAX = 48
 _HEADS_MAX = 64
+_SCALARS = (int, float, type(None))
 _KEYS_KEPT = 3  # how many keys of the path name a value
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
@@ -447,7 +448,8 @@ class _Walk:
                 continue
             hidden, words, found_before = key, self._plain_keys.get(key), len(self.found)
             if words is None:
-                hidden = yield from self.value(key, (), path)
+                is_short = len(key) <= _LONG_CHARS
+                hidden = self._short(key, (), path) if is_short else (yield from self._text_sliced(key, (), path))
             if hidden in result:  # two values may end in the same mask
                 numbers[hidden] = number = numbers.get(hidden, 1) + 1
                 hidden, words, found_before = f"{hidden} ({number})", None, -1
@@ -471,6 +473,8 @@ class _Walk:
                 result[hidden] = self._hide(parts[key], item, place)
             elif isinstance(item, str) and len(item) <= _LONG_CHARS:
                 result[hidden] = self._short(item, named, place)
+            elif isinstance(item, _SCALARS):
+                result[hidden] = self._scalar(item, named, place)
             else:
                 result[hidden] = yield from self.value(item, named, place)
         return result
@@ -483,8 +487,13 @@ class _Walk:
     def _short(self, text: str, keys: tuple[str, ...], path: str) -> str:
         """Redact a text that is short enough to be looked through at once."""
         left = f"{' '.join(keys)}: " if keys else ""
-        if (left, text) in self._clean or not self._scanner.may_find(left + text):
+        if (left, text) in self._clean:
             return text
+        window = left + text
+        detectors = self._scanner.relevant_in_short(window)
+        if detectors is None:
+            return text
+        self._memory.latest = window, detectors
         found_before = len(self.found)
         redacted = whole(self._redacted(text, left, path))
         if len(self.found) == found_before and len(self._clean) < _TEXTS_KEPT:

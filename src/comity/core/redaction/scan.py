@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from operator import attrgetter
-from typing import Final
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 
@@ -131,7 +131,24 @@ class Scanner:
         """Return the detectors that could find something in `text`."""
         if not is_readable(text):
             return list(self.detectors)
-        found = yield from relevant(self._families_for(text), text, is_long=len(text) > self.slice_chars)
+        is_long = len(text) > self.slice_chars
+        families: list[Family] = []
+        for family in self._families_for(text):
+            if is_long:
+                yield
+            if family.test(text):
+                families.append(family)
+        return (yield from self._members(families, text, is_long=is_long))
+
+    def relevant_in_short(self, text: str) -> list[Detector] | None:
+        """Return what `relevant` does, at once, and None where `may_find` returns False."""
+        if not is_readable(text):
+            return list(self.detectors)
+        families = [family for family in self._families_for(text) if family.test(text)]
+        return whole(self._members(families, text, is_long=False)) if families or self._hintless else None
+
+    def _members(self, families: list[Family], text: str, *, is_long: bool) -> Sliced[list[Detector]]:
+        found = yield from relevant(families, text, is_long=is_long)
         return [self.detectors[place] for place in sorted(found | self._hintless)]
 
     def named_by(self, key: str) -> tuple[Detector, ...]:
@@ -242,14 +259,18 @@ class Scanner:
 class Memory:
     """What one scan of a text or a document has worked out and will need again: the values of a dense one stand alike."""
 
-    __slots__ = ("barren", "before", "lengths", "namers", "relevant")
+    __slots__ = ("barren", "before", "latest", "lengths", "namers", "relevant")
 
     def __init__(self) -> None:
         self.barren: set[tuple[str, str]] = set()  # words before a gap and the gap, in which nothing was found
         self.relevant: dict[str, list[Detector]] = {}
+        self.latest: tuple[str, list[Detector]] = "", []  # the text about to be scanned, and what could find something in it
         self.before: dict[tuple[str, str], Before] = {}
         self.lengths: dict[tuple[str, str, str, str], int] = {}
         self.namers: NamersOf = {}
+
+
+_Place: TypeAlias = tuple[int, str]  # where the last hidden stretch ends, and the words before that
 
 
 class _Search:
@@ -281,12 +302,12 @@ class _Search:
             return
         is_gap = end - begin < len(self.text) - self.start
         gap = self.skeleton, self.text[begin:end]
-        if gap in self.memory.barren:
+        if is_gap and gap in self.memory.barren:
             return
         detectors = yield from self._relevant("".join(gap), is_gap=is_gap)
         if not detectors:
             return
-        found = yield from self._resolve(begin, end, detectors)
+        found, passed = yield from self._resolve(begin, end, detectors)
         if not found:
             if begin > self.start and end - begin <= _WINDOW_CHARS_KEPT and len(self.memory.barren) < _JUDGEMENTS_KEPT:
                 self.memory.barren.add(gap)
@@ -295,7 +316,11 @@ class _Search:
             if span.start - begin >= _VALUE_CHARS_MIN:
                 yield from self.between(begin, span.start, rounds - 1)
             self.found.append(span)
-            self.pass_by(span)
+            before, behind = passed[number - 1]
+            if before == (self.begin, self.skeleton):  # nothing more was found shortly before it
+                self.begin, self.skeleton = behind
+            else:
+                self.pass_by(span)
             begin = span.end
             if number % _SLICE_ITEMS == 0:
                 yield
@@ -305,7 +330,8 @@ class _Search:
     def _relevant(self, window: str, *, is_gap: bool) -> Sliced[list[Detector]]:
         """Return the detectors that could find something; what stands between the values of a dense text is often the same."""
         if not is_gap:
-            return (yield from self.scanner.relevant(window))
+            latest, detectors = self.memory.latest
+            return detectors if latest == window else (yield from self.scanner.relevant(window))
         kept = self.memory.relevant
         known = kept.get(window)
         if known is None:
@@ -336,9 +362,15 @@ class _Search:
                 kept[key] = length
         return length
 
-    def _resolve(self, begin: int, end: int, detectors: Sequence[Detector]) -> Sliced[list[Span]]:
-        """Return the candidates that fit and win; each is judged with those accepted before it hidden."""
+    def _resolve(
+        self, begin: int, end: int, detectors: Sequence[Detector]
+    ) -> Sliced[tuple[list[Span], list[tuple[_Place, _Place]]]]:
+        """Return the candidates that fit and win, and the place before and behind each.
+
+        Each is judged with those accepted before it hidden.
+        """
         accepted: list[Span] = []
+        passed: list[tuple[_Place, _Place]] = []
         current: Span | None = None
         known = self.begin, self.skeleton
         before, before_start = "", -1
@@ -347,14 +379,16 @@ class _Search:
         candidates = Candidates(
             self.text[base:end], base, begin, self.skeleton, detectors, self.scanner.slice_chars, self.memory.namers
         )
-        while (batch := (yield from candidates.next())) is not None:
-            for *_, candidate in batch:
+        while not candidates.is_done:
+            for *_, candidate in (yield from candidates.next()):
                 judged += 1
                 if judged % _SLICE_ITEMS == 0:
                     yield
                 if current is not None and candidate.start >= current.end:
                     accepted.append(current)
+                    place = self.begin, self.skeleton
                     self.pass_by(current)
+                    passed.append((place, (self.begin, self.skeleton)))
                     current = None
                 if current is not None and not _beats(candidate, current):
                     continue
@@ -371,8 +405,11 @@ class _Search:
                 yield
         if current is not None:
             accepted.append(current)
+            place = self.begin, self.skeleton
+            self.pass_by(current)
+            passed.append((place, (self.begin, self.skeleton)))
         self.begin, self.skeleton = known  # they are hidden for good only once the gaps before them have been searched again
-        return accepted
+        return accepted, passed
 
     def context(self, end: int) -> str:
         """Return the words before `end` that may name a value there: a list of values counts as one."""

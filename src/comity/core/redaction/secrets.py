@@ -7,6 +7,7 @@ import re
 from comity.core.redaction.detector import Category, Need, PatternDetector
 from comity.core.redaction.passwords import is_reference
 from comity.core.redaction.shapes import (
+    AT_BASE64,
     AT_BORDER,
     BEFORE,
     HINT_BEFORE_WORD,
@@ -200,7 +201,7 @@ SECRETS: tuple[PatternDetector, ...] = (
             rf"|{_BASE64}{{128}}{_BASE64}{{128}}{_BASE64}{{124}})"
         ),
         shape_chars_max=384,
-        first=r"[A-Za-z0-9+/](?:(?<![A-Za-z0-9+/](?s:.))|(?<=\\n(?s:.)))(?=[A-Za-z0-9+/]{7})",
+        first=AT_BASE64,
         hint=rf"PRIVATE KEY(?: BLOCK)?-----{HINT_GAP}[A-Za-z0-9+/]{{16}}",
         need=Need.CONTEXT,
         context=Context(PRIVATE_KEY_LABEL),

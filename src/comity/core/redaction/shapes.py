@@ -11,7 +11,7 @@ import contextlib
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from typing import Final
 
 import jsonschema_rs
@@ -56,8 +56,13 @@ AT_WORD: Final = "(?:(?<![^\\W_\u2e80-\u9fff\uac00-\ud7af](?s:.))|(?<=[a-zGB][A-
 AFTER: Final = r"(?![A-Za-z0-9_])"
 AT_BORDER: Final = r"(?<![A-Za-z0-9_](?s:.))"  # `BEFORE`, behind the first character of a match
 AT_DIGIT: Final = f"[0-9]{AT_BORDER}"
+AT_CARD: Final = f"[2-6]{AT_BORDER}(?=[0-9]{{3}})"
+AT_BASE64: Final = (  # of at least eight characters; in a JSON string a line break is the letter n
+    r"[A-Za-z0-9+/](?<![A-Za-mo-z0-9+/](?s:.))(?:(?<!n(?s:.))|(?<=\\n(?s:.)))(?=[A-Za-z0-9+/]{7})"
+)
 AT_TWO_LETTERS: Final = rf"[A-Za-z]{AT_BORDER}(?=[A-Za-z][ \u00a0-]?[0-9])"  # before a digit
 AFTER_DIGIT: Final = r"(?![A-Za-z0-9_])(?![-.][0-9]|-[A-Za-z])"  # "219-09-9999-B" is a part
+AT_NINE_DIGITS: Final = f"{AT_DIGIT}(?=(?:{SEPARATOR}?[0-9]){{8}}{AFTER_DIGIT})"
 NOT_AFTER_DIGIT: Final = LatePattern(r"[0-9][-.]$")  # the left twin of AFTER_DIGIT
 
 # The same borders for hints, which know no look-around and also run over JSON, where a line break is the letter n.
@@ -381,6 +386,7 @@ def _last_word(text: str) -> tuple[int, str]:
     return start, text[start:].lower()
 
 
+@lru_cache(maxsize=2048)
 def plain_words(key: str) -> str:
     """Return a JSON key as the words it is made of: `homePhone_number` becomes `home Phone number`."""
     words = " ".join(_CAMEL.sub(" ", _ONE_WORD.sub(lambda match: match.group().capitalize(), key)).split())

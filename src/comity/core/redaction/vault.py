@@ -169,5 +169,5 @@ def _identity(kind: str, value: Value) -> str:
     """Return what makes two spellings the same value. Dots and slashes part numbers in dates and IP addresses: they stay."""
     text = str(value)
     if kind in _COMPACT_TYPES:
-        return "".join(filter(str.isalnum, text.upper()))
+        return text.upper() if text.isalnum() else "".join(filter(str.isalnum, text.upper()))
     return text.lower() if kind == "EMAIL" else text
