@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 TURN_S_MAX: Final = 60  # of real time
 
@@ -58,3 +58,21 @@ class TurnThreads:
     def _await_turn(self) -> None:
         if not self._turn.acquire(timeout=TURN_S_MAX):
             raise StuckFunctionError
+
+
+def as_a_step(loop: asyncio.AbstractEventLoop, function: Callable[..., Any], *arguments: Any) -> asyncio.Future[Any]:
+    """Run a function as a step of the loop, in place of an executor: its threads live in real time."""
+    future = loop.create_future()
+
+    def run() -> None:
+        if future.cancelled():
+            return
+        try:
+            result = function(*arguments)
+        except Exception as error:  # noqa: BLE001  the task boundary
+            future.set_exception(error)
+        else:
+            future.set_result(result)
+
+    loop.call_soon(run)
+    return future

@@ -17,7 +17,7 @@ from comity.agents.orchestrator.settings import Settings
 from comity.core.call.limits import OBJECTIVE_CHARS_MAX
 from comity.core.envelope.envelope import Background, Error, Reply, Status
 from comity.core.orchestration import monitor
-from comity.core.orchestration.aggregate import SYNTHESISE, aggregate, facts, synthesis_request
+from comity.core.orchestration.aggregate import SYNTHESISE, facts, synthesis_request
 from comity.core.orchestration.intent import Classification, Ranking
 from comity.core.orchestration.monitor import Outcome
 from comity.core.orchestration.split import Part, Plan
@@ -26,6 +26,7 @@ from comity.core.workflow.response import response_of
 from comity.dialects.kdap_routing import TAKE_CONTEXT
 from comity.errors import CallerError
 from comity.runtime.call.context import Context
+from comity.runtime.workflow.aggregation import aggregated
 from comity.runtime.workflow.watching import RunEvent
 
 NODE: Final = "part_"  # before the number of a part: the name of its node
@@ -350,7 +351,7 @@ class Work:
         views = [(name, response_of(done[at])) for at, name in enumerate(names)]
         options = {"titles": titles, **self._settings.options}
         strategy = "first" if len(plan.parts) == 1 else self._settings.strategy
-        reply = aggregate(strategy, views, options, self._settings.custom)
+        reply = await aggregated(strategy, views, options, self._settings.custom)
         if reply.ok and strategy == SYNTHESISE and self._settings.synthesiser:
             written = await self._ctx.call(self._settings.synthesiser, MESSAGE, message=synthesis_request(reply))
             reply = replace(reply, message=written.message) if written.ok and written.message else reply

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextvars import Context, ContextVar
 from typing import Any, Final, TypeVar
 
-from comity.testing.turns import TurnThreads
+from comity.testing.turns import TurnThreads, as_a_step
 
 Result = TypeVar("Result")
 
@@ -148,20 +148,9 @@ class SimLoop(asyncio.BaseEventLoop):
         """Make a future."""
         return SimFuture(loop=self)
 
-    def run_in_executor(self, _: Any, func: Callable[..., Any], *args: Any) -> SimFuture:  # type: ignore[override]
+    def run_in_executor(self, _: Any, func: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:  # type: ignore[override]
         """Run it as one step of its own: threads live in real time."""
-        future = self.create_future()
-
-        def run() -> None:
-            try:
-                result = func(*args)
-            except Exception as error:  # noqa: BLE001  the task boundary
-                future.set_exception(error)
-            else:
-                future.set_result(result)
-
-        self.call_soon(run)
-        return future
+        return as_a_step(self, func, *args)
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
         """Keep an error that no task caught, unless its process is dead."""
