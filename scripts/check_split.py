@@ -1,7 +1,7 @@
 """Judge the splitter on labelled requests, `check_split.py FILE`, and list with --verbose what it got wrong.
 
-The file is YAML or JSON: `single` is a list of texts; every other kind is a list of [text, stages], each stage a list of words
-that name its parts.
+The file is YAML or JSON: by kind a list of texts or of [text, stages], each stage a list of words that name its parts. A text
+alone is judged by its kind: `single` is one part, `sequential` parts one after the other, `parallel` parts that wait for none.
 """
 
 from __future__ import annotations
@@ -28,6 +28,16 @@ def is_right(plan: Plan, stages: Stages) -> bool:
     return True
 
 
+def is_of_kind(plan: Plan, kind: str) -> bool:
+    """Return whether a plan has the shape of its kind; any other kind has several parts, some of which wait for others."""
+    sizes = [len(stage) for stage in plan.stages]
+    if kind == "single":
+        return sizes == [1]
+    if kind == "sequential":
+        return len(sizes) > 1 and max(sizes) == 1
+    return sizes[0] > 1 and len(sizes) == 1 if kind == "parallel" else len(sizes) > 1 and max(sizes) > 1
+
+
 def judged(cases: dict[str, list[Any]]) -> dict[str, list[tuple[str, Plan, bool]]]:
     """Return the plan of every case and whether it is right, by kind."""
     found: dict[str, list[tuple[str, Plan, bool]]] = {}
@@ -35,7 +45,7 @@ def judged(cases: dict[str, list[Any]]) -> dict[str, list[tuple[str, Plan, bool]
         for case in listed:
             text, stages = (case, None) if isinstance(case, str) else (str(case[0]), case[1])
             plan = split(text)
-            is_good = len(plan.parts) == 1 if stages is None else is_right(plan, stages)
+            is_good = is_of_kind(plan, kind) if stages is None else is_right(plan, stages)
             found.setdefault(kind, []).append((text, plan, is_good))
     return found
 
