@@ -29,6 +29,10 @@ ALIASES: Final = {
     "venezia": "venice", "napoli": "naples", "torino": "turin", "praha": "prague", "warszawa": "warsaw", "lisboa": "lisbon",
     "kobenhavn": "copenhagen", "bruxelles": "brussels", "brussel": "brussels", "geneve": "geneva", "genf": "geneva",
     "nurnberg": "nuremberg", "sevilla": "seville", "den haag": "the hague", "antwerpen": "antwerp", "athina": "athens",
+    "bayern": "bavaria", "sachsen": "saxony", "toscana": "tuscany", "lombardia": "lombardy", "catalunya": "catalonia",
+    "bretagne": "brittany", "andalucia": "andalusia", "sicilia": "sicily", "hessen": "hesse", "flandern": "flanders",
+    "moskva": "moscow", "bucuresti": "bucharest", "beograd": "belgrade", "luzern": "lucerne", "basel": "basle",
+    "goteborg": "gothenburg",
     "deu": "germany", "fra": "france", "gbr": "united kingdom", "esp": "spain", "ita": "italy", "nld": "netherlands",
     "che": "switzerland", "aut": "austria", "bel": "belgium", "pol": "poland", "swe": "sweden", "nor": "norway",
     "jpn": "japan", "chn": "china", "bra": "brazil", "ind": "india", "can": "canada", "aus": "australia", "mex": "mexico",
@@ -102,10 +106,27 @@ _BLOOD: Final = {
     for word in words.split("|")
     for joint in ("", " ")
 }
+_COUNTRIES: Final = ALIASES | {
+    "it": "italy", "in": "india", "no": "norway", "be": "belgium", "at": "austria", "se": "sweden", "ca": "canada",
+    "au": "australia",
+    "nz": "new zealand", "za": "south africa", "ar": "argentina", "cl": "chile", "ro": "romania", "hu": "hungary",
+    "cz": "czechia",
+    "sg": "singapore", "th": "thailand", "il": "israel", "ae": "united arab emirates", "sa": "saudi arabia", "eg": "egypt",
+    "ng": "nigeria", "ke": "kenya", "ua": "ukraine", "ru": "russia", "vn": "vietnam", "id": "indonesia", "ph": "philippines",
+    "my": "malaysia", "co": "colombia", "pe": "peru", "is": "iceland", "lu": "luxembourg", "sk": "slovakia", "si": "slovenia",
+    "hr": "croatia", "bg": "bulgaria", "rs": "serbia", "ee": "estonia", "lv": "latvia", "lt": "lithuania", "pk": "pakistan",
+    "bd": "bangladesh", "ma": "morocco", "tw": "taiwan", "hk": "hong kong", "ir": "iran", "mt": "malta", "cy": "cyprus",
+    "italia": "italy", "espana": "spain", "osterreich": "austria", "schweiz": "switzerland", "polska": "poland",
+    "nippon": "japan",
+    "england": "england", "eire": "ireland", "republic of ireland": "ireland", "swe": "sweden", "prt": "portugal",
+    "dnk": "denmark",
+    "fin": "finland", "irl": "ireland", "grc": "greece", "cze": "czechia", "hun": "hungary", "rou": "romania", "tur": "turkey",
+    "kor": "south korea", "zaf": "south africa", "arg": "argentina", "nzl": "new zealand", "rus": "russia", "ukr": "ukraine",
+}  # fmt: skip
 FIELD_ALIASES: Final = tuple(
     (re.compile(rf"(?:^|_)(?:{names})$"), aliases)
     for names, aliases in (
-        ("lang|language|languages|locale", _LANGUAGES),
+        ("lang|language|locale|languages|locales|langs", _LANGUAGES),
         *BY_FIELD,
         ("blood|blood_type|blood_group|rhesus", _BLOOD),
         ("state|province", _STATES),
@@ -114,6 +135,7 @@ FIELD_ALIASES: Final = tuple(
             _GRADES,
         ),
         ("sizes?", _SIZES),
+        ("country|countries|nation|nations|country_code|destinations?|market|markets|territory|territories", _COUNTRIES),
         ("nationality|citizenship|origin", ALIASES | _PEOPLES),
         ("currency", {sign: code.lower() for sign, code in SIGNS.items()}),
         ("trend|direction|outlook|movement", _TRENDS),

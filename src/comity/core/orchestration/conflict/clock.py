@@ -17,11 +17,14 @@ _HOURS: Final = {"noon": 720, "midday": 720, "12 noon": 720, "midnight": 0}
 _NUMERALS: Final = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 _HOUR: Final = rf"(?P<hour>\d{{1,2}}|{'|'.join(_NUMERALS)})"
 _SPOKEN: Final = re.compile(
-    rf"^(?:a )?(?P<part>half past|quarter past|quarter to|(?=\w+ o['’]clock)) ?{_HOUR}(?: o['’]clock)?$"
+    rf"^(?:a |an )?(?:(?P<part>half|quarter|twenty[ -]five|twenty|ten|five|\d{{1,2}})(?: minutes?)? "
+    r"(?P<way>past|to|after|before|till)|"
+    rf"(?=\w+ o['’]clock)) ?{_HOUR}(?: o['’]clock)?$"
 )
 _NAMED_HOUR: Final = re.compile(rf"^({'|'.join(_NUMERALS)})(?=$| ?[ap]\.?m)")
 _OF_DAY: Final = re.compile(r"\s+(?:in the (?P<part>morning|afternoon|evening)|at night)$", re.IGNORECASE)
-_PARTS: Final = {"half past": 30, "quarter past": 15, "quarter to": -15, "": 0}
+_EXACTLY: Final = re.compile(r"^(?:exactly |sharp at )|,? (?:sharp|on the dot|exactly|local time|local|precisely)$")
+_PARTS: Final = {"half": 30, "quarter": 15, "twenty five": 25, "twenty": 20, "ten": 10, "five": 5}
 _ZONES: Final = {  # minutes ahead of UTC; those that are said for winter and summer alike have both
     "z": (0,), "utc": (0,), "gmt": (0,), "wet": (0,), "bst": (60,), "cet": (60,), "cest": (120,), "eet": (120,),
     "eest": (180,), "ist": (330,), "jst": (540,), "est": (-300,), "edt": (-240,), "cst": (-360,), "cdt": (-300,),
@@ -79,6 +82,7 @@ def zone(text: str) -> tuple[str, tuple[int, ...]]:
 def clock(value: Any) -> Clock | None:
     """Return the time of day that a text says: "half past eight" has two readings; None if it is no time."""
     text, ahead = zone(value.strip().lower().removeprefix("at ")) if isinstance(value, str) and len(value) <= 40 else ("", ())
+    text = _EXACTLY.sub("", text)
     found = _OF_DAY.search(text)
     minutes = _minutes(text[: found.start()] if found else text, is_part_said=found is not None)
     if found and minutes:  # eight in the morning, eight in the evening
@@ -94,7 +98,9 @@ def _minutes(text: str, *, is_part_said: bool) -> frozenset[int]:
         return frozenset({_HOURS[text]})
     if spoken := _SPOKEN.match(text):
         hour = int(spoken["hour"]) if spoken["hour"].isdigit() else _NUMERALS.index(spoken["hour"]) + 1
-        said = hour * 60 + _PARTS[spoken["part"]]
+        part = (spoken["part"] or "0").replace("-", " ")
+        shift = int(part) if part.isdigit() else _PARTS[part]
+        said = hour * 60 + (shift if spoken["way"] in {None, "past", "after"} else -shift)
         return frozenset({said % DAY, (said + DAY // 2) % DAY})
     found = _CLOCK.match(text)
     if found is None or (found["minute"] is None and found["half"] is None and not is_part_said):

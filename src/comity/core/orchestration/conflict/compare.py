@@ -6,12 +6,19 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
-from comity.core.orchestration.conflict import sentences, texts
+from comity.core.orchestration.conflict import answers, sentences, texts
 from comity.core.orchestration.conflict.clock import clock, clock_beside
-from comity.core.orchestration.conflict.dates import Interval, intervals_of_both, meet, month
+from comity.core.orchestration.conflict.dates import Interval, embedded, intervals_of_both, meet, month
 from comity.core.orchestration.conflict.fields import Claim, walk
-from comity.core.orchestration.conflict.finding import Finding, Relation, Rules, is_missing, name_of
-from comity.core.orchestration.conflict.identifiers import are_phones, is_identifier, same_identifier, same_phone
+from comity.core.orchestration.conflict.finding import Finding, Relation, Rules, is_missing, name_of, verdict
+from comity.core.orchestration.conflict.identifiers import (
+    are_codes,
+    are_phones,
+    is_identifier,
+    same_identifier,
+    same_phone,
+    unlabelled,
+)
 from comity.core.orchestration.conflict.near import SAME, are_near
 from comity.core.orchestration.conflict.quantity import LENGTH_MAX, Quantity, nothing, quantities
 from comity.core.orchestration.conflict.tuples import PLACE_TOLERANCE, ends, place, sides, week
@@ -20,8 +27,9 @@ from comity.core.orchestration.conflict.units import CURRENCIES, DOLLARS, UNITS
 SHARED_LISTS: Final = 0.5  # of all their items two lists share if they agree
 SHORT_LIST: Final = 3  # items; in longer lists one may differ
 DEPTH_MAX: Final = 32
-PAIRS_MAX: Final = 2_500  # of items of two lists that are compared each with each
+PAIRS_MAX: Final = 400  # of items of two lists that are compared each with each
 PAIRS_INSIDE_MAX: Final = 100  # of items of lists inside lists
+FIGURES_READ: Final = 40  # of a sentence
 FIGURES_MAX: Final = 20  # of a sentence that may stand in another order in the other
 ITEMS_MAX: Final = 1_000  # of a list that are compared
 
@@ -43,19 +51,22 @@ _CLOSED_SET: Final = re.compile(
 _ONE_ANSWER: Final = re.compile(
     r"(?:^|_)(?:cause|reason|diagnosis|verdict|decision|outcome|culprit|who|recommendation|advice|proposal)(?:_|$)"
 )
+_ONE_CAUSE: Final = re.compile(r"(?:^|_)(?:cause|reason|diagnosis|culprit)(?:_|$)")
 _ADVICE: Final = re.compile(
     r"(?:^|_)(?:recommendations?|advice|advise|decision|proposal|suggestion|next_step|action|plan|verdict|guidance|strategy|stance)$"
 )
-_STOCK: Final = re.compile(r"(?:^|_)(?:in_stock|available)$")
 _STATE: Final = re.compile(
     r"(?:^|_)(?:status|state|stage|phase|availability|available|in_stock|result|outcome|decision|approval|health)$"
 )
 _OPEN_SET: Final = re.compile(r"(?:^|_)(?:tags?|keywords?|topics?|themes?|labels?|examples?|categories|ideas)$")
-_TRUTH: Final = re.compile(r"^(?:is|has|have|can|should|does|was|needs?|allow|enable)(?:s|d)?_")
-_NEED: Final = re.compile(r"^(?:needs?|requires?)_")
+_RATIO: Final = re.compile(r"^\s*\d+ ?: ?\d+\s*$")
+_RATIO_IN_WORDS: Final = re.compile(r"^(\d+) ?(?:to|-|–) ?(\d+)$")
 _SERIES: Final = re.compile(
     r"(?:^|_)(?:flows?|series|values|history|projection|forecast|monthly|yearly|quarterly|by_year|by_month)(?:_|$)"
 )
+
+
+TEXT_MAX: Final = 2_000  # characters of a text that are compared
 
 
 def compare(left: Any, right: Any, path: str = "", rules: Rules | None = None) -> Finding:
@@ -69,20 +80,26 @@ def claims(left: dict[str, Any], right: dict[str, Any], path: str = "", rules: R
 
 
 def _compare(left: Any, right: Any, path: str, rules: Rules, depth: int) -> Finding:
+    if type(left) is type(right) and left == right and not is_missing(left):
+        return Finding(Relation.AGREE, "same value")
+    name = name_of(path)
+    is_exact = name in rules.exact or path in rules.exact or is_identifier(name)
+    if not is_exact:
+        left, right = (value[:TEXT_MAX] if isinstance(value, str) else value for value in (left, right))
     if (zero := _none_of(left, right) or _none_of(right, left)) is not None:
         return zero
+    if (no := answers.none_or_no(left, right) or answers.none_or_no(right, left)) is not None:
+        return no
     if texts.say_none(left, right):
         return Finding(Relation.AGREE, "none")
     if _says_nothing(left, path) or _says_nothing(right, path):
         both = _says_nothing(left, path) and _says_nothing(right, path)
         return Finding(Relation.AGREE if both else Relation.GAP, "missing")
-    if type(left) is type(right) and left == right:
-        return Finding(Relation.AGREE, "same value")
     if depth > DEPTH_MAX:
         return Finding(Relation.AGREE if left == right else Relation.UNKNOWN, "too deep")
-    name = name_of(path)
-    if name in rules.exact or path in rules.exact or is_identifier(name):
-        return Finding(_verdict(same_identifier(left, right, name)), "identifier")
+    left, right = unlabelled(left, right, name), unlabelled(right, left, name)
+    if is_exact or are_codes(left, right):
+        return Finding(verdict(same_identifier(left, right, name)), "identifier")
     if (said := _in_brackets(left, right, path, rules, depth)) is not None:
         return said
     for rule in RULES:
@@ -106,9 +123,9 @@ def _none_of(said: Any, other: Any) -> Finding | None:
     if not isinstance(said, str) or texts.plain(said) not in {"nil", "zero", "none", "nothing"} or isinstance(other, bool):
         return None
     if isinstance(other, list):
-        return Finding(_verdict(not other), "list")
+        return Finding(verdict(not other), "list")
     found = quantities(other)
-    return Finding(_verdict(any(one.low <= 0 <= one.high for one in found)), "number") if found else None
+    return Finding(verdict(any(one.low <= 0 <= one.high for one in found)), "number") if found else None
 
 
 def _in_brackets(left: Any, right: Any, path: str, rules: Rules, depth: int) -> Finding | None:
@@ -126,65 +143,31 @@ def _in_brackets(left: Any, right: Any, path: str, rules: Rules, depth: int) -> 
 
 def _booleans(left: Any, right: Any, path: str, rules: Rules, depth: int) -> Finding | None:
     del rules, depth
-    is_one = isinstance(left, bool) or isinstance(right, bool)
-    is_asked = is_one or any(isinstance(value, str) and texts.truth(value) is not None for value in (left, right))
-    truths = [_truth(value, path, is_one) for value in (left, right)]
-    if is_asked and None in truths:
-        told = [texts.polarity(value, name_of(path)) if isinstance(value, str) else None for value in (left, right)]
-        truths = [one if one is not None else other for one, other in zip(truths, told, strict=True)]
-    if None in truths:
-        return Finding(Relation.UNKNOWN, "yes or no against another kind") if is_one else None
-    return Finding(_verdict(truths[0] == truths[1]), "yes or no")
-
-
-def _truth(value: Any, path: str, is_asked: bool) -> bool | None:
-    """Return whether a value says yes: a word for it, the field's own word or its opposite, 1 or 0 where it `is_asked`."""
-    if isinstance(value, bool):
-        return value
-    name = name_of(path)
-    if isinstance(value, int | float):
-        return (
-            value > 0 if _STOCK.search(name) else bool(value) if (is_asked or _TRUTH.match(name)) and value in (0, 1) else None
-        )
-    if not isinstance(value, str):
-        return None
-    about, said = _TRUTH.sub("", name).replace("_", " "), texts.plain(value).replace("-", "")
-    if about and said in {about, f"not {about}", f"non{about}", f"un{about}", f"in{about}"}:
-        return said == about
-    if (known := texts.truth(value)) is not None:
-        return known
-    if is_asked and said in {"1", "0", "t", "f", "none"}:
-        return said in {"1", "t"}
-    if _STOCK.search(name) and (found := quantities(value)):
-        return found[0].high > 0
-    if said.count(" ") > 2:
-        return None  # a sentence, not the field's word or its opposite
-    if _NEED.match(name) and said.removeprefix("not ") in {"required", "needed", "necessary", "mandatory"}:
-        return not said.startswith("not ")
-    known = texts.same_or_opposite(about, said)
-    return known if known is not None else texts.same_or_opposite(about.rpartition(" ")[2], said)
+    return answers.booleans(left, right, path)
 
 
 def _dates(left: Any, right: Any, path: str, rules: Rules, depth: int) -> Finding | None:
     del rules, depth
     one, other = intervals_of_both(_year(left, path), _year(right, path))
     if one and other:
-        return Finding(_verdict(meet(one, other)), "date")
+        return Finding(verdict(meet(one, other)), "date")
     if _MONTHS.search(name_of(path)) and None not in (months := [month(value) for value in (left, right)]):
         return Finding(Relation.AGREE if months[0] == months[1] else Relation.CONFLICT, "month")
     if (days := week(left)) and (others := week(right)):
-        return Finding(_verdict(days == others), "days of the week")
+        return Finding(verdict(days == others), "days of the week")
+    if (one or other) and (inside := embedded(right if one else left)):
+        return Finding(verdict(meet(one or other, inside)), "date")
     spans = [ends(value) for value in (left, right)]
     if spans[0] and spans[1]:
         found = [_dates(spans[0][at], spans[1][at], path, Rules(), 0) for at in (0, 1)]
         if found[0] and found[1]:
-            return Finding(_verdict(all(one and one.relation is Relation.AGREE for one in found)), "from one to another")
+            return Finding(verdict(all(one and one.relation is Relation.AGREE for one in found)), "from one to another")
     is_one = (spans[0] is None) != (spans[1] is None)
     if is_one and (met := _within(spans[0] or spans[1], right if spans[0] else left)) is not None:
-        return Finding(_verdict(met), "date")
+        return Finding(verdict(met), "date")
     first, second = clock_beside(left, clock(right)), clock_beside(right, clock(left))
     if first and second:
-        return Finding(_verdict(first.meets(second)), "time of day")
+        return Finding(verdict(first.meets(second)), "time of day")
     return None
 
 
@@ -193,7 +176,7 @@ def _within(span: tuple[str, str] | None, value: Any) -> bool | None:
     if span is None:
         return None
     last, whole = intervals_of_both(span[1], value)
-    first = intervals_of_both(span[0], span[1])[0]
+    first = intervals_of_both(span[0], span[1])[0] or intervals_of_both(span[0], value)[0]
     if not first or not last or not whole:
         return None
     return meet((Interval(first[0].start, last[0].end),), whole)
@@ -223,6 +206,8 @@ def _numbers(left: Any, right: Any, path: str, rules: Rules, depth: int) -> Find
 
 def _measured(value: Any, beside: Any, path: str) -> Any:
     """Return a bare number with the unit that ends its field's name, `distance_km`, where the other value says a unit."""
+    if isinstance(value, str) and isinstance(beside, str) and _RATIO.match(beside):
+        return _RATIO_IN_WORDS.sub(r"\1:\2", value.strip())  # "1 to 3" beside 1:3 is no range
     _, underscore, unit = name_of(path).rpartition("_")
     is_bare = isinstance(value, int | float) and not isinstance(value, bool)
     return f"{value} {unit}" if underscore and is_bare and isinstance(beside, str) and _is_unit(unit) else value
@@ -236,11 +221,11 @@ def _tuples(left: Any, right: Any, path: str, rules: Rules, depth: int) -> Findi
         is_same = len(one) == len(other) and all(
             _quantities(first, second, path, rules).relation is Relation.AGREE for first, second in zip(one, other, strict=True)
         )
-        return Finding(_verdict(is_same), "size")
+        return Finding(verdict(is_same), "size")
     places = [place(value, name_of(path)) for value in (left, right)]
     if places[0] is None or places[1] is None:
         return None
-    return Finding(_verdict(all(abs(a - b) <= PLACE_TOLERANCE for a, b in zip(*places, strict=True))), "place")
+    return Finding(verdict(all(abs(a - b) <= PLACE_TOLERANCE for a, b in zip(*places, strict=True))), "place")
 
 
 def _is_unit(word: str) -> bool:
@@ -251,9 +236,11 @@ def _quantities(one: Quantity, other: Quantity, path: str, rules: Rules) -> Find
     note = ""
     if one.period and other.period and one.period != other.period:
         one, other = one.for_a_year(), other.for_a_year()
-    if one.per and other.per and one.per != other.per:
+    if (one.per or other.per) and (one.per or one.period) and (other.per or other.period) and one.per != other.per:
         return Finding(Relation.CONFLICT, "for each of different things")
     if one.dimension != other.dimension:
+        if {one.dimension, other.dimension} == {"mass", "substance"}:
+            return Finding(Relation.UNKNOWN, "a mass against an amount of a substance")
         if one.dimension and other.dimension:
             return Finding(Relation.CONFLICT, "units of different dimensions")
         bare, said = (one, other) if not one.dimension else (other, one)
@@ -271,7 +258,7 @@ def _quantities(one: Quantity, other: Quantity, path: str, rules: Rules) -> Find
         return _currencies(one, other, path, rules)
     elif one.unit and other.unit and not one.dimension and not texts.same_category(one.unit, other.unit)[0]:
         return Finding(Relation.CONFLICT, "counts of different things")
-    return Finding(_verdict(are_near(one, other, path, rules)), one.dimension or other.dimension or "number", note)
+    return Finding(verdict(are_near(one, other, path, rules)), one.dimension or other.dimension or "number", note)
 
 
 def _currency(money: Quantity, rules: Rules) -> str:
@@ -283,7 +270,7 @@ def _currencies(one: Quantity, other: Quantity, path: str, rules: Rules) -> Find
     units = [_currency(side, rules) for side in (one, other)]
     if all(unit in rules.rates for unit in units):
         first, second = (_exchanged(side, rules.rates[unit]) for side, unit in zip((one, other), units, strict=True))
-        return Finding(_verdict(are_near(first, second, path, rules, at_least=0.02)), "money at the rate given")
+        return Finding(verdict(are_near(first, second, path, rules, at_least=0.02)), "money at the rate given")
     is_a_dollar = "$" in (one.unit, other.unit) and all(unit in DOLLARS for unit in units)
     if not is_a_dollar and one.is_point and other.is_point and abs(one.low - other.low) <= SAME * abs(one.low):
         return Finding(Relation.CONFLICT, "one amount in two currencies")
@@ -294,20 +281,16 @@ def _exchanged(money: Quantity, rate: float) -> Quantity:
     return Quantity(money.low * rate, money.high * rate, money.half * rate, size=money.size)
 
 
-def _verdict(is_same: bool) -> Relation:
-    return Relation.AGREE if is_same else Relation.CONFLICT
-
-
 def _addresses(left: Any, right: Any, path: str, rules: Rules, depth: int) -> Finding | None:
     del path, rules, depth
     if not isinstance(left, str) or not isinstance(right, str):
         return None
     if are_phones(left, right):
-        return Finding(_verdict(same_phone(left, right)), "telephone number")
+        return Finding(verdict(same_phone(left, right)), "telephone number")
     one, other = texts.address(left), texts.address(right)
     if (one is None) != (other is None):
         one, other = one or texts.host(left), other or texts.host(right)
-    return None if one is None or other is None else Finding(_verdict(one == other), "address")
+    return None if one is None or other is None else Finding(verdict(one == other), "address")
 
 
 def _words(left: Any, right: Any, path: str, rules: Rules, depth: int) -> Finding | None:
@@ -323,7 +306,7 @@ def _words(left: Any, right: Any, path: str, rules: Rules, depth: int) -> Findin
     if quantities(one) or quantities(other):
         return Finding(Relation.UNKNOWN, "a number against a word")
     is_same, rule = texts.same_category(one, other, name_of(path))
-    return Finding(_verdict(is_same), rule)
+    return Finding(verdict(is_same), rule)
 
 
 def _figure_in_text(left: Any, right: Any, rules: Rules) -> Finding | None:
@@ -342,22 +325,33 @@ def _sentences(left: str, right: str, name: str, rules: Rules) -> Finding:
         return Finding(Relation.CONFLICT, "text", why)
     if why := sentences.conceded(left, right) or sentences.attributed(left, right) or sentences.done_by_another(left, right):
         return Finding(Relation.CONFLICT, "text", why)
-    if why := sentences.swapped(left, right):
+    if why := (
+        sentences.swapped(left, right)
+        or sentences.exchanged(left, right)
+        or sentences.other_phrase(left, right)
+        or sentences.other_predicate(left, right)
+    ):
         return Finding(Relation.CONFLICT, "text", why)
-    if sentences.are_alike(left, right):
+    shared = sentences.shared_words(left, right)
+    is_alike = sentences.are_alike(left, right)
+    if is_alike or shared > 1 or (shared and sentences.are_tiny(left, right)):
         one, other = sentences.figures(left), sentences.figures(right)
         if one and len(one) == len(other):
-            for first, second in zip(one, other, strict=True):
-                if _differ(first, second, rules) and (
-                    len(one) > FIGURES_MAX
-                    or all(_differ(first, figure, rules) for figure in other)
-                    or all(_differ(second, figure, rules) for figure in one)
+            for first, second in zip(one[:FIGURES_READ], other, strict=False):
+                if (
+                    first != second
+                    and _differ(first, second, rules)
+                    and (
+                        len(one) > FIGURES_MAX
+                        or all(_differ(first, figure, rules) for figure in other)
+                        or all(_differ(second, figure, rules) for figure in one)
+                    )
                 ):
                     return Finding(Relation.CONFLICT, "text", f"figures: {first} / {second}")
-        if why := sentences.only(left, right) or sentences.exchanged(left, right) or sentences.other_phrase(left, right):
+        if is_alike and (why := sentences.only(left, right)):
             return Finding(Relation.CONFLICT, "text", why)
         return Finding(Relation.AGREE, "text")
-    is_one_answer = bool(_ONE_ANSWER.search(name)) and sentences.share_a_word(left, right)
+    is_one_answer = bool(_ONE_ANSWER.search(name) and shared) or bool(_ONE_CAUSE.search(name))
     return Finding(Relation.CONFLICT if is_one_answer else Relation.UNKNOWN, "text about something else")
 
 
@@ -371,24 +365,24 @@ def _lists(left: Any, right: Any, path: str, rules: Rules, depth: int) -> Findin
         return _item_of(left, right, path, rules, depth)
     one, other = list(left)[:ITEMS_MAX], list(right)[:ITEMS_MAX]
 
+    name = name_of(path)
+
     def agree(first: Any, second: Any) -> bool:
+        is_text = isinstance(first, str) and isinstance(second, str)
+        if is_text and texts.alias(first, name) == texts.alias(second, name):
+            return True
         return _compare(first, second, "", rules, depth + 1).relation is Relation.AGREE
 
-    name = name_of(path)
     is_series = bool(_SERIES.search(name)) and all(isinstance(value, int | float) for value in [*one, *other])
     if name in rules.ordered or path in rules.ordered or _RANKED.search(name) or is_series:
         short = min(len(one), len(other))
         is_same = all(agree(first, second) for first, second in zip(one[:short], other[:short], strict=True))
-        return Finding(_verdict(is_same and (len(one) == len(other) or not is_series)), "order")
+        return Finding(verdict(is_same and (len(one) == len(other) or not is_series)), "order")
     if objects := _records(one, other, path, rules, depth):
         return objects
-    if len(one) * len(other) > (PAIRS_MAX if depth == 0 else PAIRS_INSIDE_MAX):
-        written, told = ({_written(value) for value in values} for values in (one, other))
-        in_other = in_one = len(written & told)
-        one, other = list(written), list(told)
-    else:
-        in_other = sum(any(agree(first, second) for second in other) for first in one)
-        in_one = sum(any(agree(second, first) for first in one) for second in other)  # `[1, 1]` beside `[1, 2]` has fewer
+    in_other, in_one = _matches(
+        one, other, agree, PAIRS_MAX if depth == 0 else PAIRS_INSIDE_MAX
+    )  # `[1, 1]` beside `[1, 2]`: 2, 1
     shared = min(in_other, in_one)
     is_either = in_other == len(one) or in_one == len(other)
     is_both = in_other == len(one) and in_one == len(other)
@@ -399,7 +393,28 @@ def _lists(left: Any, right: Any, path: str, rules: Rules, depth: int) -> Findin
     likeness = shared / (len(one) + len(other) - shared)
     if len(one) == len(other) <= SHORT_LIST and not _OPEN_SET.search(name):
         return Finding(Relation.CONFLICT, "list")  # an item in the place of another
-    return Finding(_verdict(likeness >= SHARED_LISTS), "list", "" if likeness < SHARED_LISTS else "the lists differ in part")
+    return Finding(verdict(likeness >= SHARED_LISTS), "list", "" if likeness < SHARED_LISTS else "the lists differ in part")
+
+
+def _matches(one: list[Any], other: list[Any], agree: Callable[[Any, Any], bool], pairs_max: int) -> tuple[int, int]:
+    """Return how many items of each list agree with one of the other; of many, only those that are written the same."""
+    written, told = ([_written(value) for value in values] for values in (one, other))
+    both = set(written) & set(told)
+    left, rest = (
+        [value for value, text in zip(values, texts_, strict=True) if text not in both]
+        for values, texts_ in ((one, written), (other, told))
+    )
+    found = [len(one) - len(left), len(other) - len(rest)]
+    if len(left) * len(other) + len(rest) * len(one) <= pairs_max:
+        met = [(first, [at for at, second in enumerate(other) if agree(first, second)]) for first in left]
+        places = {at for _, places in met for at in places}
+        found[0] += sum(bool(places) for _, places in met)
+        found[1] += sum(
+            at in places or any(agree(first, value) for first, text in zip(one, written, strict=True) if text in both)
+            for at, (value, text) in enumerate(zip(other, told, strict=True))
+            if text not in both
+        )
+    return found[0], found[1]
 
 
 def _written(value: Any) -> str:
@@ -417,7 +432,7 @@ def _item_of(left: Any, right: Any, path: str, rules: Rules, depth: int) -> Find
     is_in = any(_compare(one, single, "", rules, depth + 1).relation is Relation.AGREE for one in listed)
     if isinstance(single, str) and _SEVERAL.search(single) and not any(single == one for one in listed):
         return _lists(list(listed), [one.strip() for one in _SEVERAL.split(single) if one.strip()], path, rules, depth)
-    return Finding(_verdict(is_in), "list", "one value against a list" if is_in else "")
+    return Finding(verdict(is_in), "list", "one value against a list" if is_in else "")
 
 
 def _records(one: list[Any], other: list[Any], path: str, rules: Rules, depth: int) -> Finding | None:

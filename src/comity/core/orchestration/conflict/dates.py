@@ -63,6 +63,19 @@ _TIMED: Final = re.compile(rf"^(?P<day>.*\b\d{{4}}|\d{{4}}-\d\d-\d\d)(?:T|,?\s+(
 _TIME_FIRST: Final = re.compile(
     rf"^(?P<clock>{_TIME})(?P<zone>\s+(?!on\b)[a-z]{{2,4}})?(?:,\s*|\s+on\s+|\s+)(?P<day>.*\d{{4}}.*)$", re.IGNORECASE
 )
+_DECADE: Final = re.compile(
+    r"^(?:in )?(?:the )?(?P<part>early|mid|late)?(?: to late)?[- ]?(?:the )?"
+    r"(?:(?P<decade>(?:1[5-9]|20)\d0)['’]?s|(?P<century>1\d|2[01])(?:st|nd|rd|th)[- ]century)$",
+    re.IGNORECASE,
+)
+_TENTHS: Final = {"": (0, 10), "early": (0, 4), "mid": (3, 7), "late": (6, 10)}  # of a decade or a century
+_FULL_DAY: Final = re.compile(
+    rf"\b(?:\d{{4}}-\d\d-\d\d|\d{{1,2}}(?:st|nd|rd|th)? (?:of )?(?:{MONTH})\.?,? (?:19|20|21)\d\d|"
+    rf"(?:{MONTH})\.? \d{{1,2}}(?:st|nd|rd|th)?,? (?:19|20|21)\d\d)\b",
+    re.IGNORECASE,
+)
+LENGTH_MIN: Final = 12  # characters of a text that has more than a day in it
+TEXT_MAX: Final = 200
 LENGTH_MAX: Final = 45  # characters of a date
 _DATED: Final = re.compile(
     rf"\b(?:{MONTH}|[qh][1-4]|early|mid|late|beginning|start|middle|end|spring|summer|autumn|fall|winter|half|quarter|week|cw|kw)",
@@ -86,7 +99,7 @@ _UNTIL: Final = re.compile(
 )
 _FISCAL: Final = re.compile(r"\b(?:fy|(?:fiscal|financial|calendar)(?: year)?|^year) ?(?=(?:19|20|21)\d\d\b)", re.IGNORECASE)
 _ORDINAL: Final = re.compile(
-    r"(?:\bthe )?\b(?P<which>first|second|third|fourth|1st|2nd|3rd|4th)[ -](?P<part>half|quarter)"
+    r"(?:\bthe )?\b(?P<which>first|second|third|fourth|1st|2nd|3rd|4th|last|final)[ -](?P<part>half|quarter)"
     rf"(?!(?: of|,)? (?:{MONTH})\b)(?: of|,)? ",
     re.IGNORECASE,
 )
@@ -123,6 +136,8 @@ def _beside(value: Any, dates: tuple[Interval, ...]) -> tuple[Interval, ...]:
     if re.fullmatch(r"1\d{9}(?:\d{3})?", text):
         instant = datetime.fromtimestamp(int(text[:10]), UTC)
         return (Interval(instant, instant + timedelta(seconds=1), True),)
+    if re.fullmatch(r"1[0-8]\d\d", text):
+        return (_months(int(text), 1, 12),)
     years = {year for one in dates for year in (one.start.year, (one.end - timedelta(seconds=1)).year)}
     return tuple(read for year in sorted(years) for read in _in_year(text, year))
 
@@ -141,6 +156,8 @@ def intervals(value: Any) -> tuple[Interval, ...]:
         return ()
     if not _TWO_FIGURES.search(value):
         return ()
+    if decade := _DECADE.match(value.strip()):
+        return (_decade(decade),)
     text = _plain(value)
     if not _HAS_YEAR.search(text):
         return ()
@@ -156,6 +173,12 @@ def intervals(value: Any) -> tuple[Interval, ...]:
     except (ValueError, OverflowError):  # the 31st of February
         return ()
     return ()
+
+
+def embedded(value: Any) -> tuple[Interval, ...]:
+    """Return the readings of the one day that a longer text names in full, "expected by 3 May 2027 at the latest"; or none."""
+    found = set(_FULL_DAY.findall(value)) if isinstance(value, str) and LENGTH_MIN <= len(value) <= TEXT_MAX else set()
+    return intervals(found.pop()) if len(found) == 1 else ()
 
 
 def _plain(value: str) -> str:
@@ -189,6 +212,8 @@ def _timed(text: str) -> tuple[Interval, ...]:
 def _as_number(found: re.Match[str]) -> str:
     """Return "first half of" as `H1`, "third quarter of" as `Q3`."""
     which = found["which"].lower()
+    if which in {"last", "final"}:
+        which = "2" if found["part"].lower() == "half" else "4"
     number = which[0] if which[0].isdigit() else str(("first", "second", "third", "fourth").index(which) + 1)
     return f"{found['part'][0].upper()}{number} ".replace("H3", "").replace("H4", "").replace("h", "H").replace("q", "Q")
 
@@ -238,6 +263,13 @@ def _of_parts(parts: dict[str, str | None]) -> tuple[Interval, ...]:
     if day := parts.get("day"):
         return (_days(year, month, int(day)),)
     return (_months(year, month, 1),)
+
+
+def _decade(found: re.Match[str]) -> Interval:
+    """Return the years of a decade or a century, or of its early, middle or late part."""
+    start, years = (int(found["decade"]), 1) if found["decade"] else (100 * int(found["century"]) - 100, 10)
+    first, last = _TENTHS[(found["part"] or "").lower()]
+    return Interval(datetime(start + first * years, 1, 1, tzinfo=UTC), datetime(start + last * years, 1, 1, tzinfo=UTC))
 
 
 def _monday(day: datetime) -> datetime:

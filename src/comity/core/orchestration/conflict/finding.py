@@ -61,3 +61,8 @@ def is_missing(value: Any) -> bool:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return True
     return texts.is_missing(value) if isinstance(value, str) else isinstance(value, list | dict | tuple) and not value
+
+
+def verdict(is_same: bool) -> Relation:
+    """Return that two values agree, or that they conflict."""
+    return Relation.AGREE if is_same else Relation.CONFLICT

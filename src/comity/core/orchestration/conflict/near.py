@@ -15,9 +15,12 @@ SAME: Final = 1e-9  # of the larger number: what arithmetic with units leaves
 TOLERANCE_KELVIN: Final = 0.3  # a share of an absolute temperature means nothing
 TOLERANCE: Final = 0.01  # of the larger number
 TOLERANCE_ROUGH: Final = 0.05  # where a number is said to be about right
+TOLERANCE_UNITS: Final = 0.02  # between two units: 25 mm are an inch
 TOLERANCE_CALENDAR: Final = 0.03  # between days and months, which have no one length
 COUNT_MAX: Final = 1_000  # whole numbers below it are counts, and exact
 SHARED_RANGE: Final = 0.5  # of what two ranges span together they share if they agree
+CENT: Final = 0.01
+TURNED_MIN: Final = 4  # digits of a number
 ALMOST_ALL: Final = 0.95  # two shares from 95 % on are compared by what each lacks: 99.9 % and 99 % are far apart
 _BILLED: Final = re.compile(r"(?:^|_)(?:invoice|total|price|balance|due|paid|refund|rent|deposit|fee|bill|fare)(?:_|$)")
 
@@ -45,6 +48,14 @@ def _overlap(one: Quantity, other: Quantity) -> bool:
     return shared + slack >= SHARED_RANGE * every
 
 
+def _are_turned(one: Quantity, other: Quantity) -> bool:
+    """Return whether two numbers in one unit have the same digits in another order: 4,215 and 4,251."""
+    if one.size != other.size or one.half != other.half or one.is_rough or other.is_rough or not one.size:
+        return False
+    said, told = (f"{side.low / side.size:.9g}".strip("-0.") for side in (one, other))
+    return len(said) == len(told) >= TURNED_MIN and said != told and sorted(said) == sorted(told)
+
+
 def are_near(one: Quantity, other: Quantity, path: str, rules: Rules, at_least: float = 0.0) -> bool:
     """Return whether two quantities of one dimension agree: within a tolerance, or as exactly as they are said."""
     if not one.is_point or not other.is_point:
@@ -65,9 +76,20 @@ def are_near(one: Quantity, other: Quantity, path: str, rules: Rules, at_least: 
     is_billed = one.dimension == "money" == other.dimension and bool(_BILLED.search(name_of(path)))
     if is_billed and one.size == other.size == 1 and not one.is_rough and not other.is_rough:
         return apart <= max(one.half, other.half)
-    if (one.low < 0) != (other.low < 0):
+    if (one.low < 0) != (other.low < 0) or _are_turned(one, other):
         return False
+    is_to_the_cent = (
+        one.dimension == "money" == other.dimension and one.size == other.size == 1 and one.half == other.half == CENT / 2
+    )
+    if is_to_the_cent and not one.is_rough and not other.is_rough:
+        return apart <= CENT
     share = max(at_least, TOLERANCE_ROUGH if one.is_rough or other.is_rough else TOLERANCE)
+    if (
+        one.dimension == other.dimension
+        and one.size != other.size
+        and one.dimension not in {"", "money", "share", "time", "data"}
+    ):
+        share = max(share, TOLERANCE_UNITS)
     if one.dimension == "time" and (one.size in CALENDAR) != (other.size in CALENDAR):
         share = max(share, TOLERANCE_CALENDAR)
     if one.dimension == other.dimension == "share" and ALMOST_ALL <= min(one.low, other.low) <= larger <= 1:

@@ -108,7 +108,8 @@ def _words(text: str) -> list[str]:
 def _untitled(text: str) -> list[str]:
     """Return the words of a part of a name in small letters without accents and titles; none if one has no capital."""
     bare = unicodedata.normalize("NFKD", re.sub(r"\((?:[^()]*)\)", "", text).replace("Ph.D", "PhD").replace("M.D", "MD"))
-    words = re.findall(r"[^\W_]+(?:['’][^\W_]+)*", "".join(one for one in bare if not unicodedata.combining(one)))
+    bare = re.sub(r"(?<=[^\W\d_])['’](?=[^\W\d_])", "", bare)
+    words = re.findall(r"[^\W_]+(?:-[^\W_]+)*", "".join(one for one in bare if not unicodedata.combining(one)))
     if not all(word[0].isupper() or word in _PARTICLES for word in words):
         return []
-    return [word.lower() for word in words if word.lower() not in TITLES]
+    return [part for word in words if word.lower() not in TITLES for part in word.lower().split("-")]

@@ -68,11 +68,13 @@ _ROUGH: Final = re.compile(
     re.IGNORECASE,
 )
 _LEAST: Final = (
-    r">=|≥|>|at least|min(?:imum|\.)?(?: of)?|not less than|no less than|from|more than|over|above|greater than|exceeding|"
+    r">=|≥|>|at least|not below|not under|min(?:imum|\.)?(?: of)?|not less than|no less than|from|"
+    r"more than|over|above|greater than|exceeding|"
     r"upwards of|no fewer than"
 )
 _MOST: Final = (
-    r"<=|≤|<|at most|up to|max(?:imum|\.)?(?: of)?|not more than|no more than|less than|under|below|fewer than|within|"
+    r"<=|≤|<|at most|up to|not above|not over|max(?:imum|\.)?(?: of)?|"
+    r"not more than|no more than|less than|under|below|fewer than|within|"
     r"no longer than|not exceeding|no later than"
 )
 _BOUNDS: Final = tuple(
@@ -81,7 +83,7 @@ _BOUNDS: Final = tuple(
         (rf"^(?:{_LEAST})(?![a-z])\s*(?P<value>.+)$", "low"),
         (rf"^(?:{_MOST})(?![a-z])\s*(?P<value>.+)$", "high"),
         (r"^(?P<value>.+?)\s*(?:\+|or more|and (?:above|over|up)|or higher|minimum|at least)$", "low"),
-        (r"^(?P<value>.+?)\s*(?:or less|or fewer|and below|or lower|max(?:imum|\.)?|at most)$", "high"),
+        (r"^(?P<value>.+?)\s*(?:or less|or fewer|or under|or below|and below|or lower|max(?:imum|\.)?|at most)$", "high"),
     )
 )
 _RANGE: Final = re.compile(
@@ -118,15 +120,22 @@ _PERIODS: Final = {
 _RATE: Final = re.compile(
     r"^(?P<value>.*\d.*?)\s*(?:(?:per|/|each|every|an?)\s*"
     r"(?P<period>second|minute|min|hour|hr|h|day|week|month|mo|quarter|year|yr|annum)"
+    r"|(?:\bper\s|/)\s*(?P<short>sec|s|d|wk|y)"
     r"|(?P<word>p\.a\.?|pcm|p\.c\.m\.|pw|p\.w\.|yearly|annually|monthly|weekly|daily|quarterly|hourly))$",
     re.IGNORECASE,
 )
+_CASED: Final = {  # units that differ in the size of a letter only, or that are often written so
+    "kN": ("kilonewton",), "MN": ("meganewton",), "nm": ("nanometre", "newton metre"), "mW": ("milliwatt",),
+    "MV": ("megavolt",),
+    "mHz": ("millihertz",), "mPa": ("millipascal",), "PS": ("metric horsepower",), "MA": ("megaampere",), "Mg": ("tonne",),
+}  # fmt: skip
+_RATES: Final = {"length": ("speed", 1.0), "data": ("data rate", 8.0)}  # what a second of it is, and how much
 _SHARE_OF: Final = re.compile(
     r"^([\d.,]+\s?(?:%|percent|per cent)) (?:(?:of|in|VAT|tax|interest)\b.{0,40}|[a-z]+)$", re.IGNORECASE
 )
 _PER: Final = re.compile(
     r"^(?P<value>.*\d.*?)\s*(?:\bper\b|/|\ba(?:n)?\b|\beach\b)\s*(?P<count>\d+ ?)?"
-    r"(?P<unit>(?!(?:hundred|thousand|million|dozen)\b)[a-z]+(?:[²³])?)$",
+    r"(?P<unit>(?!(?:hundred|thousand|million|dozen)\b)(?:(?:square|cubic|sq|cu)\.? )?[a-z]+[²³23]?)$",
     re.IGNORECASE,
 )
 _MINUS: Final = re.compile(r"^(?:minus|negative)\s+(?=[\d$€£a-z])", re.IGNORECASE)
@@ -136,10 +145,13 @@ _ISO_DURATION: Final = re.compile(
 _ISO_SIZES: Final = (YEAR, MONTH, 7 * DAY, DAY, 3600.0, 60.0, 1.0)
 _COMPONENT: Final = re.compile(r"\d+(?:\.\d+)?\s*[a-z]+", re.IGNORECASE)
 _COMPOUND: Final = re.compile(r"^(?:\d+(?:\.\d+)?\s*[a-z]+(?:\s*,\s*|\s+and\s+|\s*)(?=\d|$)){2,4}$", re.IGNORECASE)
-_PART: Final = re.compile(r"^(?P<part>\d{1,4})\s*(?:(?:[a-z]+\s+)?out of|of|in|/)\s*(?P<whole>[1-9]\d{0,3})$", re.IGNORECASE)
+_PART: Final = re.compile(
+    r"^(?P<part>\d{1,4})\s*(?:(?:[a-z]+\s+)?out of|of|in|per|/)\s*(?P<whole>[1-9]\d{0,3})$", re.IGNORECASE
+)
 _TO: Final = re.compile(r"^(?P<part>\d)\s?(?::|to)\s?(?P<whole>[1-9])$")
+_FRACTION: Final = "|".join(sorted(FRACTIONS, key=len, reverse=True))
 _FRACTION_OF: Final = re.compile(
-    rf"^(?P<part>{'|'.join(sorted(FRACTIONS, key=len, reverse=True))}) (?:of )?an? (?P<unit>[a-z]+(?: [a-z]+)?)$",
+    rf"^(?P<part>{_FRACTION}) (?:of )?an? (?P<unit>[a-z]+(?: [a-z]+)?)$",
     re.IGNORECASE,
 )
 _CHANGES: Final = tuple(  # of a share: "down 12 %", "12 % decline"
@@ -148,6 +160,11 @@ _CHANGES: Final = tuple(  # of a share: "down 12 %", "12 % decline"
         (r"^(?:up|rose|grew|gained|growth|rise|increased?)(?:\s+(?:by|of))?\s+(?P<value>.+)$", 1),
         (r"^(?:down|fell|dropped|declined?|decreased?|drop|fall|loss)(?:\s+(?:by|of))?\s+(?P<value>.+)$", -1),
         (r"^(?P<value>.*\d.*?(?:%|percent|points?))\s+(?:up|growth|increase|rise|gain|higher|off|discount|reduction)$", 1),
+        (
+            rf"^(?P<value>{_FRACTION})\s+(?:up|increase|more|higher|off|discount|reduction)$",
+            1,
+        ),
+        (rf"^(?P<value>{_FRACTION})\s+(?:down|decrease|less|fewer|lower)$", -1),
         (r"^(?P<value>.*\d.*?(?:%|percent|points?))\s+(?:down|decline|decrease|drop|fall|loss|lower|less)$", -1),
     )
 )
@@ -251,8 +268,8 @@ def _of_text(text: str) -> tuple[Quantity, ...]:
     point = _POINT.match(text)
     is_unit = point is not None and point["rest"].strip().lower() in UNITS  # km/h is no rate of kilometres
     if not is_unit and (found := _RATE.match(text)) and (read := _of_text(found["value"].strip())):
-        period = _PERIODS.get((found["period"] or found["word"]).lower().rstrip("."), 0.0)
-        return tuple(replace(one, period=period) for one in read)
+        period = _PERIODS.get((found["period"] or found["word"] or found["short"]).lower().rstrip("."), 0.0)
+        return tuple(_in_a_period(one, period) for one in read)
     if not is_unit and (found := _PER.match(text)) and (read := _of_text(found["value"].strip())):
         return tuple(_for_each(one, found["unit"].lower(), float(found["count"] or 1)) for one in read)
     if found := _FRACTION_OF.match(text):
@@ -278,10 +295,28 @@ def _of_text(text: str) -> tuple[Quantity, ...]:
     return ()
 
 
+def _in_a_period(found: Quantity, seconds: float) -> Quantity:
+    """Return a quantity that is said for a period; a length for a second or an hour is a speed, data are a data rate."""
+    if seconds > _PERIODS["hour"] or found.dimension not in _RATES or found.per or found.period:
+        return replace(found, period=seconds)
+    dimension, size = _RATES[found.dimension]
+    times = size / seconds
+    return replace(
+        found,
+        low=found.low * times,
+        high=found.high * times,
+        half=found.half * times,
+        dimension=dimension,
+        size=found.size * times,
+    )
+
+
 def _for_each(found: Quantity, unit: str, count: float) -> Quantity:
     """Return a quantity that is said for each of something: "€1.79 per litre", "5 mmol/l", "$2 per 100 g"."""
-    dimension, size = UNITS.get(unit, (unit.removesuffix("s"), 1.0))
+    dimension, size = UNITS.get(unit.replace(".", ""), (unit.removesuffix("s"), 1.0))
     size *= count or 1.0
+    if dimension == "time":
+        return _in_a_period(found, size)
     return replace(found, low=found.low / size, high=found.high / size, half=found.half / size, is_whole=False, per=dimension)
 
 
@@ -294,6 +329,7 @@ def _iso_seconds(text: str) -> float:
 def _of_compound(text: str) -> tuple[Quantity, ...]:
     """Return a quantity said in two units or more, such as "1 h 30 min" or "5 ft 11 in"."""
     said = re.sub(r"(?<=\d)(\s*)m(?=\W|\d|$)", r"\1min", text) if re.search(r"\d\s*(?:h|d)", text) else text  # 1h 30m
+    said = re.sub(r"(?<=\d)(\s*)st(?=\W|\d)", r"\1stone", said)  # 11 st 6 lb
     parts = [_of_text(one.strip()) for one in _COMPONENT.findall(said)]
     if not all(parts) or any(one[0].dimension not in {"time", "length", "mass"} for one in parts):
         return ()
@@ -337,7 +373,8 @@ def _of_range(low_text: str, high_text: str) -> tuple[Quantity, ...]:
             if not low.is_point or not high.is_point:
                 continue
             if low.dimension == "money" and not high.dimension and not high.unit and low.low <= high.low:
-                return (replace(low, low=low.low, high=high.low, is_whole=False),)  # $20-30
+                first = low.low * (high.size if low.size == 1.0 else 1.0)
+                return (replace(low, low=first, high=high.low, size=high.size, is_whole=False),)  # $20-30, $1.2-1.4 million
             scale = high.size if low.dimension == "money" and low.size == 1.0 else 1.0
             if low.low * scale <= high.low and (low.dimension, low.unit) in {(high.dimension, high.unit), ("", "")}:
                 return (replace(high, low=low.low * scale, is_whole=False),)
@@ -411,6 +448,8 @@ def _measured(found: Quantity, unit: str) -> tuple[Quantity, ...]:
     if bits := re.fullmatch(r"([KMGT])(b)(?:ps|/s)|([KMGT])(b|B)(?:/s|ps)?", unit.strip()):
         rate = "/s" if unit.strip()[-1] == "s" else ""
         spelt = f"{unit.strip()[0].lower()}{'bit' if 'b' in bits.groups() else 'b'}{rate}"
+    if cased := _CASED.get(unit.strip()):
+        return tuple(_in_unit(found, name, *UNITS[name]) for name in cased)
     readings: list[Quantity] = []
     if code := spelt.upper() if spelt.upper() in CURRENCIES else SIGNS.get(spelt):
         readings += [replace(found, dimension="money", unit=one) for one in SHARED_SIGNS.get(spelt, (code,))]
@@ -435,6 +474,11 @@ def _in_unit(found: Quantity, spelt: str, dimension: str, size: float) -> Quanti
     if dimension == "temperature":
         low, high = to_kelvin(found.low, spelt), to_kelvin(found.high, spelt)
         return replace(found, low=low, high=high, half=found.half * size, dimension=dimension, size=size)
+    if dimension == "consumption" and found.low > 0:  # 5 l/100 km are so many metres with a litre
+        low, high = 1e5 / found.high, 1e5 / found.low
+        return replace(
+            found, low=low, high=high, half=found.half * low / found.high, dimension="length", per="volume", is_whole=False
+        )
     return replace(
         found,
         low=found.low * size,

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Set as AbstractSet
+from functools import lru_cache
 from typing import Final
 
-from comity.core.orchestration.conflict.synonyms import OPPOSITES, PASTS, are_exclusive, replaced, root
+from comity.core.orchestration.conflict.opposites import OPPOSITES
+from comity.core.orchestration.conflict.synonyms import PASTS, are_exclusive, are_synonyms, replaced, root
 from comity.core.orchestration.conflict.texts import FINITE, STOP, WORD, denied, plain
 
 _ASKED_WORDS: Final = "need required necessary further more additional recommend advise suggest"
@@ -55,6 +58,8 @@ _ANY_CAUSE: Final = frozenset(map(root, ["error", "fault", "problem", "failure",
 PHRASE_WORDS: Final = 3  # content words of a phrase in which two sentences differ
 SAME_AS_PART: Final = 0.6  # of the words of the shorter sentence, if at least SHARED_WORDS are shared
 SHARED_WORDS: Final = 3
+TINY_WORDS: Final = 2
+PREDICATE_WORDS: Final = 12  # of a sentence that says one thing
 BEGINNING: Final = 5  # letters by which two forms of a word are told to be one
 SAME_SENTENCE: Final = 0.5  # of their content words two sentences share if they are about the same
 _NEGATIONS_WORDS: Final = (
@@ -81,7 +86,7 @@ def turned_round(left: str, right: str) -> str:
     if likeness < SAME_SENTENCE:
         return ""
     if opposed and not negations:
-        return f"opposites: {' / '.join(min(opposed))}"
+        return "" if _is_other_way_round(left, right) else f"opposites: {' / '.join(min(opposed))}"
     if negations and not opposed:
         return "a negation"
     return ""
@@ -106,11 +111,13 @@ def reversed_advice(left: str, right: str) -> str:
     return ""
 
 
-def _content(text: str) -> set[str]:
+@lru_cache(maxsize=16)
+def _content(text: str) -> frozenset[str]:
     words = WORD.findall(replaced(plain(text).replace("-", " ")))
-    return {root(word) for word in words if word not in STOP and word not in _NEGATIONS and not word[0].isdigit()}
+    return frozenset(root(word) for word in words if word not in STOP and word not in _NEGATIONS and not word[0].isdigit())
 
 
+@lru_cache(maxsize=8)
 def _negations(text: str) -> int:
     return sum(word in _NEGATIONS or word.endswith("n't") for word in WORD.findall(replaced(plain(text))))
 
@@ -137,17 +144,53 @@ def only(left: str, right: str) -> str:
     return ""
 
 
-def share_a_word(left: str, right: str) -> bool:
-    """Return whether two sentences have a word in common that says what they are about."""
-    return bool(_kept(left) & _kept(right))
+def shared_words(left: str, right: str) -> int:
+    """Return how many words that say what they are about two sentences have in common."""
+    return len(_kept(left) & _kept(right))
 
 
-def _kept(text: str) -> set[str]:
+def are_tiny(left: str, right: str) -> bool:
+    """Return whether two sentences that have a word in common say no more than one thing about it."""
+    return max(len(_kept(left)), len(_kept(right))) <= TINY_WORDS
+
+
+def other_predicate(left: str, right: str) -> str:
+    """Return the two things that short sentences with one beginning go on to say, if they have no word in common; or none.
+
+    "The hotel was empty" and "The hotel turned guests away"; "Take the tablet with food" and "Take the tablet on waking".
+    """
+    said, told = (WORD.findall(plain(text)) for text in (left, right))
+    if max(len(said), len(told)) > PREDICATE_WORDS:
+        return ""
+    same = [one == other for one, other in zip(said, told, strict=False)]
+    start = same.index(False) if False in same else len(same)
+    rests = [" ".join(words[start:]) for words in (said, told)]
+    one, other = (_content(rest) for rest in rests)
+    if not _content(" ".join(said[:start])) or not one or not other or _kept(rests[0]) & _kept(rests[1]):
+        return ""
+    if any(are_synonyms(word, against) for word in one for against in other):
+        return ""
+    is_denied = abs(_negations(left) - _negations(right)) % 2 and _opposed(one, other)  # "rejected", "not supported"
+    return "" if is_denied else " / ".join(rests)
+
+
+def _is_other_way_round(left: str, right: str) -> bool:
+    """Return whether two comparisons have their sides changed: "A is faster than B", "B is slower than A"."""
+    sides = [[_content(side) for side in plain(text).split(" than ")] for text in (left, right)]
+    if any(len(one) != 2 or not one[0] or not one[1] for one in sides):
+        return False
+    (one, other), (first, second) = sides
+    names = [set(re.findall(r"\b[a-z]\b", plain(text).split(" than ")[1])) for text in (left, right)]
+    return bool((other & first and second & one and not other & second) or (names[0] and names[1] and names[0] != names[1]))
+
+
+@lru_cache(maxsize=16)
+def _kept(text: str) -> frozenset[str]:
     """Return the beginnings of the content words, "cancel" of "cancellation", and the numbers."""
-    return {word[:BEGINNING] for word in _content(text)} | set(re.findall(r"\d+(?:[.,]\d+)*", text))
+    return frozenset({word[:BEGINNING] for word in _content(text)} | set(re.findall(r"\d+(?:[.,]\d+)*", text)))
 
 
-def _opposed(said: set[str], told: set[str]) -> set[tuple[str, str]]:
+def _opposed(said: AbstractSet[str], told: AbstractSet[str]) -> set[tuple[str, str]]:
     """Return the pairs of words of two sentences that mean the opposite of each other."""
     return {(word, against) for word in said for against in OPPOSITES.get(word, ()) if against in told} | denied(said, told)
 
@@ -167,7 +210,7 @@ def swapped(left: str, right: str) -> str:
 def exchanged(left: str, right: str) -> str:
     """Return the one word in which two sentences differ where one excludes the other; empty if there is none.
 
-    Names, members of a closed class, and what stands at the end or behind a preposition: "allergic to penicillin".
+    Words that mean the same do not, nor do adverbs and words such as "the" and "is".
     """
     said, told = (re.findall(r"[^\W_]+", text) for text in (left, right))
     if len(said) != len(told):
@@ -176,25 +219,12 @@ def exchanged(left: str, right: str) -> str:
     if len(places) != 1:
         return ""
     at = places[0]
-    one, other = said[at], told[at]
-    pair = f"{one} / {other}"
-    if root(one.casefold()) == root(other.casefold()):
+    one, other = (words[at].casefold() for words in (said, told))
+    if are_synonyms(one, other) or (not at and one.endswith("s")):
         return ""
-    if are_exclusive(one.casefold(), other.casefold()):
-        return pair
-    if any(len(word) == 1 and word.isupper() for word in (one, other)):
-        return pair  # server A, server B
-    if at == 1 and said[0].casefold() in _BEFORE_SUBJECT and root(one.casefold()) != root(other.casefold()):
-        return pair
-    if all(word[0].isupper() and word[1:].islower() for word in (one, other)):
-        return pair if at or not one.endswith("s") else ""
-    is_object = (
-        at > 1 and said[at - 1].casefold() in _BEFORE_OBJECT and (at + 1 == len(said) or said[at + 1].casefold() in STOP)
-    )
-    is_other = (
-        root(one.casefold()) != root(other.casefold()) and not one.endswith("ly") and not any(map(str.isdigit, one + other))
-    )
-    return pair if is_object and is_other else ""
+    is_letter = any(len(words[at]) == 1 and words[at].isupper() for words in (said, told))  # server A, server B
+    is_filler = any(word in STOP or word.endswith("ly") or any(map(str.isdigit, word)) for word in (one, other))
+    return "" if is_filler and not is_letter and not are_exclusive(one, other) else f"{said[at]} / {told[at]}"
 
 
 def other_phrase(left: str, right: str) -> str:

@@ -6,6 +6,7 @@ import re
 from typing import Final
 
 _WAITING: Final = re.compile(r"^(?:awaiting|pending|waiting (?:for|on)|to be) (?=\w)|(?<=\w) (?:pending|awaited|outstanding)$")
+_BESIDE: Final = re.compile(r"\s+[-–—]\s+|\s*[/:,;]\s*|\s+(?:and|&)\s+")
 _SAID: Final = re.compile(
     r"^(?:(?:it|he|she|they) )?(?:is |are |was |were |has been |have been |has |had been |currently |now |already |still |"
     r"fully |successfully |just )+(?=\w)|(?<=\w) (?:now|already|at the moment|at present|successfully|yesterday|today)$"
@@ -97,7 +98,7 @@ down | offline | unavailable | not running | not responding | unreachable | dead
   stopped | shut down | halted
   switched off | turned off | powered off | powered down | disconnected | not connected | not operational | unhealthy | faulty
 degraded | impaired | partial outage | slow | limited | partially available | unstable | amber | yellow | struggling
-idle | standing still | standby | on standby | at rest | not in use | inactive | waiting
+idle | standing by | standing still | standby | on standby | at rest | not in use | inactive | waiting
 under maintenance | in maintenance | maintenance | being serviced | maintenance mode
 """)
 CONTRACTS: Final = _COMMON | _named("""
@@ -166,10 +167,18 @@ BY_FIELD: Final = (
 )  # which words a field's name stands for; the first that fits
 
 
+def common_status(one: str, other: str) -> bool:
+    """Return whether two texts are words for one status of anything."""
+    return one in _COMMON and _COMMON[one] == _COMMON.get(other)
+
+
 def status(said: str, names: dict[str, str]) -> str:
     """Return the word that stands for a status, said with or without "currently", "has been" or "awaiting"."""
     if said in names:
         return names[said]
+    twice = {names.get(part) for part in _BESIDE.split(said)}
+    if len(twice) == 1 and (known := twice.pop()):  # "closed - fixed"
+        return known
     bare = _SAID.sub("", said)
     if bare in names:
         return names[bare]

@@ -58,12 +58,35 @@ _PHRASES: Final = {
     "vote for": "support", "votes for": "support", "voted against": "oppose", "vote against": "oppose",
     "votes against": "oppose", "ruled against": "oppose", "spoke against": "oppose", "spoke for": "support",
     "argued for": "support", "argued against": "oppose", "decided against": "reject", "decide against": "reject",
-    "on target": "punctual", "let lapse": "expire", "recommends against": "avoid", "recommend against": "avoid",
+    "on target": "punctual", "as scheduled": "punctual", "to plan": "punctual", "made redundant": "dismiss",
+    "let go": "dismiss",
+    "step down": "resign", "stepped down": "resign", "steps down": "resign", "push back": "postpone", "pushed back": "postpone",
+    "put back": "postpone", "rule out": "exclude", "ruled out": "exclude", "in the red": "unprofitable",
+    "in the black": "profitable",
+    "let down": "disappoint", "lets us down": "disappoint", "thrown out": "dismiss", "threw out": "dismiss",
+    "throw out": "dismiss",
+    "set out": "start", "high blood pressure": "hypertension", "heart attack": "infarction",
+    "myocardial infarction": "infarction",
+    "held up": "delay", "hold up": "delay", "brought down": "crash", "bring down": "crash", "knocked out": "fail",
+    "come down": "fall",
+    "came down": "fall", "came up": "rise", "get in touch with": "contact", "got in touch with": "contact", "point out": "show",
+    "find out": "discover", "found out": "discover", "carry out": "perform", "carried out": "perform", "take place": "happen",
+    "took place": "happen", "takes place": "happen", "look into": "investigate", "looked into": "investigate",
+    "in line with": "match", "ahead of": "early", "short of": "miss", "as many as": "many", "at fault": "guilty",
+    "to blame": "guilty",
+    "bring forward": "advance", "brought forward": "advance", "in good condition": "intact", "in working order": "working",
+    "up and running": "working", "in use": "used", "by hand": "manual", "on foot": "walk", "let lapse": "expire",
+    "recommends against": "avoid", "recommend against": "avoid",
     "recommended against": "avoid", "warn against": "avoid", "warns against": "avoid", "refrain from": "avoid",
     "steer clear of": "avoid", "hiring freeze": "freeze hiring",
     "failed to": "not", "fails to": "not", "fail to": "not", "refused to": "not", "refuses to": "not", "refuse to": "not",
     "unable to": "not", "no longer": "not", "lack of": "not", "absence of": "not", "free of": "not", "free from": "not",
     "far from": "not", "wait and see": "wait",
+    "no more than": "at most", "not more than": "at most", "no less than": "at least", "not less than": "at least",
+    "no later than": "by",
+    "no fewer than": "at least", "not only": "also", "no doubt": "certainly", "nothing but": "only",
+    "without delay": "immediately",
+    "without exception": "always", "not exceeding": "at most", "no other than": "only", "not just": "also", "not until": "only",
     "walk away from": "abandon", "walk away": "abandon", "shut down": "disable",
     "power off": "disable", "take on": "hire", "bring in": "hire", "roll out": "deploy", "hand over": "deliver",
     "hold off": "wait", "hold off on": "delay", "right away": "immediately",
@@ -92,51 +115,17 @@ _CLASSES: Final = tuple(
         "north south east west northern southern eastern western",
     )
 )
-# Words of one line mean the same; the first stands for all of them.
+# Words of one line mean the same; the first stands for all of them. Of a word in several lines the first is its main sense.
 _SYNONYMS: Final = """
 complete completed done finished finish concluded resolved
 ongoing running
-paid settled
-cancel cancelled aborted scrapped
-approve approved accept accepted granted authorised authorized
-reject rejected decline declined denied refused
-delay delayed late overdue postpone postponed defer deferred
 delivered arrived received
 shipped dispatched
 fail failed unsuccessful failure
 pass passed succeeded successful success
-large big
-quick fast rapid
-begin start commence
-hire recruit
-dismiss fire
-buy purchase acquire
 additional extra more further
-rise increase grow climb growth raise boost
-fall drop decrease shrink
-detect find discover identify found
-recommend advise suggest propose
-customer client
-staff employee personnel workforce
-vehicle car
 doctor physician
-company firm business
-repair fix mend
-require need
-reduce cut lower
-cost expense
-contract agreement
-close closure
-likely probably presumably expected probable
-cause trigger
-problem issue
-error fault defect bug mistake
-switch change
-agree consent
-eligible qualify
 lapse expire
-outage blackout
-fit suitable
 grey gray
 cheque check
 tyre tire
@@ -147,6 +136,262 @@ female woman
 optimistic bullish
 pessimistic bearish
 male man
+cancel cancelled aborted scrapped axed
+approve approved accept accepted granted authorised authorized ratify endorse sanction greenlight
+reject rejected decline declined denied refused veto rebuff
+delay delayed late overdue postpone postponed defer deferred tardy belated
+paid settled
+large big huge sizeable
+small little tiny
+significant substantial considerable marked
+quick fast rapid swift speedy prompt
+begin start commence initiate
+hire recruit
+dismiss fire sack
+resign quit
+buy purchase acquire procure
+rise increase grow climb growth raise boost jump escalate
+fall drop decrease shrink slump dip slide plummet tumble diminish dwindle
+surge soar skyrocket
+detect find discover identify found spot uncover
+recommend advise suggest propose urge counsel
+customer client shopper consumer
+staff employee personnel workforce worker
+supplier vendor provider
+vehicle car automobile
+lorry truck
+plane aircraft airplane
+ship vessel boat
+shop store outlet
+plant factory
+flat apartment
+goods merchandise wares
+shipment consignment parcel package
+company firm business enterprise corporation
+repair fix mend
+require need necessitate
+reduce cut lower lessen trim slash
+cost expense
+contract agreement accord
+close closure
+likely probably presumably expected probable anticipate
+forecast predict
+cause trigger provoke induce
+problem issue trouble difficulty
+error fault defect bug mistake flaw glitch
+switch change alter modify amend
+agree consent concur
+eligible qualify
+outage blackout downtime
+fit suitable appropriate
+revenue sales turnover
+profit earnings
+affect impact influence
+damage harm
+improve enhance
+worsen deteriorate
+expand broaden widen
+construct build erect
+make produce manufacture
+use utilise utilize
+choose select pick
+help assist aid
+meal food
+after following
+before prior
+doctor physician
+drug medicine medication
+illness disease sickness
+flu influenza
+operation surgery
+goal target objective aim
+salary wage
+share stock equity
+show indicate demonstrate reveal
+confirm verify validate corroborate
+cheap inexpensive affordable
+expensive costly pricey
+important crucial essential vital
+dangerous hazardous unsafe risky
+possible feasible viable doable practicable achievable workable
+advisable sensible prudent wise
+impossible infeasible unworkable unachievable
+sufficient enough adequate
+faulty defective
+empty vacant unoccupied
+happy satisfied pleased content
+unhappy dissatisfied displeased
+ill sick unwell
+correct accurate right
+incorrect inaccurate wrong
+strong robust
+stable steady unchanged constant flat
+stop halt cease discontinue
+ban prohibit forbid disallow outlaw
+allow permit
+continue proceed
+replace substitute swap
+remove delete eliminate
+keep retain maintain preserve
+stay remain
+relocate move
+exceed surpass
+oppose resist
+praise commend applaud
+reply answer respond
+inspect examine check
+assess evaluate gauge appraise
+warn caution
+admit acknowledge concede
+guilty convict convicted
+innocent acquit acquitted exonerated
+responsible accountable
+steal rob
+popular like
+rain rainy shower
+rival competitor
+benefit advantage
+drawback disadvantage
+evening night
+several multiple
+lack shortage
+money funds
+shut close
+launch introduce unveil release
+launch begin start
+reduce fall decrease lower drop cut
+fall decline decrease
+stock inventory
+hard difficult tough challenging
+easy simple straightforward
+excellent outstanding superb exceptional
+poor bad inferior
+good fine decent
+quiet silent noiseless
+loud noisy
+plentiful ample abundant plenty
+scarce limited sparse rare
+average mediocre middling
+busy crowded packed
+cloudy overcast
+windy breezy
+humid damp moist
+dry arid
+heavy weighty
+thin slim slender
+thick dense
+broad wide
+tall high
+brief short
+lengthy long
+ancient old
+annual yearly
+free complimentary gratis
+mandatory compulsory obligatory required
+optional voluntary discretionary
+temporary provisional interim
+permanent indefinite lasting
+initial first
+final last ultimate
+main primary principal chief
+secondary subsidiary
+frequent regular
+rare infrequent
+normal usual ordinary typical standard
+abnormal unusual atypical
+complete full whole entire
+partial incomplete
+transparent clear
+rough approximate
+precise exact accurate
+genuine authentic real original
+fake counterfeit forged bogus
+careful cautious
+reckless careless
+calm peaceful tranquil
+angry furious irate
+sad unhappy
+afraid scared frightened
+tired exhausted weary
+hungry starving
+wealthy rich affluent
+insolvent bankrupt
+male masculine
+healthy well
+fatal deadly lethal
+mild slight light
+severe serious grave acute
+urgent pressing
+confidential secret classified
+public open
+internal inhouse
+remote distant
+nearby near close
+modern contemporary
+outdated obsolete
+spotless clean immaculate
+filthy dirty
+rude impolite
+polite courteous
+diligent hardworking
+smart clever intelligent
+stupid foolish
+wise sensible
+strange odd peculiar weird
+famous renowned wellknown
+unknown obscure
+hidden concealed
+visible apparent
+rotten spoiled
+fresh new
+boiling hot
+freezing cold
+vegan plantbased
+electric electrical
+manual handoperated
+automatic automated
+lawyer attorney solicitor
+petrol gasoline
+lift elevator
+holiday vacation
+mobile cellphone
+act action
+effective work
+reliable dependable trustworthy
+website site
+web online
+bike bicycle
+hold keep
+broken defective faulty damaged
+essential necessary required
+suggest show indicate
+get receive obtain
+give provide supply offer
+send dispatch forward mail
+expect predict forecast anticipate project
+beat defeat
+beat exceed outperform
+back support favour
+end finish conclude terminate stop
+rise surge soar
+fall plunge
+improve strengthen better
+secure safe
+claim say state report
+significant important
+reach achieve attain hit meet
+deny dispute refute
+leave exit quit
+team crew group
+clear obvious evident
+paid pay
+work function operate
+tax levy
+fee charge
+stop prevent block
+like enjoy love
+hate dislike
+worsen degrade decline
 """
 
 
@@ -154,13 +399,26 @@ male man
 def root(word: str) -> str:
     """Return the stem that stands for a word and for all that mean the same."""
     bare = _bare(word)
-    return _FIRST.get(bare, bare)
+    if bare in _FIRST:
+        return _FIRST[bare]
+    ends = (bare.removesuffix(end) for end in _NOUN_ENDS if bare.endswith(end))
+    return next((_FIRST[verb] for verb in ends if verb in _FIRST), bare)  # "approval" is of "approve"
 
 
 def _bare(word: str) -> str:
     """Return a stem without its last e or doubled letter: "hire" and "hired", "full" and "fully" are one."""
+    if word.endswith("ceed"):
+        return word  # the stem of "exceeded" is "exceed"
     found = stem(spelt(word)).removesuffix("e")
     return found[:-1] if len(found) > _SHORTEST and found[-1] == found[-2] else found
+
+
+def are_synonyms(one: str, other: str) -> bool:
+    """Return whether two words mean the same in one of their senses: "declined" and "fell", "declined" and "refused"."""
+    if one[0].isdigit() or other[0].isdigit():
+        return one == other
+    first, second = _bare(one), _bare(other)
+    return root(one) == root(other) or not _SENSES.get(first, set()).isdisjoint(_SENSES.get(second, set()))
 
 
 def are_exclusive(one: str, other: str) -> bool:
@@ -196,252 +454,11 @@ def spelt(word: str) -> str:
     return word
 
 
+_NOUN_ENDS: Final = ("ment", "al", "ation", "tion", "ion", "ance")
 _SHORTEST: Final = 3  # letters of a stem
-_FIRST: Final = {_bare(word): _bare(line.split()[0]) for line in _SYNONYMS.strip().splitlines() for word in line.split()}
-_OPPOSITES: Final = """
-accept approve agree | reject decline refuse deny disapprove
-safe secure | unsafe dangerous insecure risky hazardous
-up upward upwards increase rise grow climb gain expand improve higher raise surge | down downward downwards decrease fall shrink
-  drop decline loss contract worsen lower reduce cut plunge
-profit profitable gain | loss unprofitable deficit
-positive favourable favorable | negative unfavourable unfavorable adverse
-high higher highest maximum | low lower lowest minimum
-buy purchase | sell
-pass succeed success successful | fail failure unsuccessful failed
-possible feasible viable | impossible infeasible unviable unfeasible
-legal lawful allowed permitted compliant | illegal unlawful forbidden prohibited banned noncompliant
-open | closed shut
-active enabled on | inactive disabled off
-available | unavailable
-above over exceeds exceeded | below under
-more | less fewer
-better best outperform outperformed | worse worst underperform underperformed
-strong | weak
-early earlier before ahead | late later after behind
-recommend advise endorse | avoid discourage oppose against
-proceed continue launch start begin | stop halt abandon cancel end pause
-enter | exit leave
-hire | fire dismiss
-support favour favor | oppose resist
-cheap inexpensive affordable | expensive costly
-fast quick | slow
-hot warm | cold cool
-win won | lose lost
-include included | exclude excluded
-optimistic bullish | pessimistic bearish
-overvalued | undervalued
-complete completed finished done | incomplete unfinished pending
-ready | unready
-valid correct right true | invalid incorrect wrong false
-full | empty
-public | private
-internal | external
-majority most | minority
-always | never
-stable steady flat unchanged constant | unstable volatile collapse plunge surge soar rise fall increase decrease grow shrink
-  drop
-likely | unlikely
-healthy | sick unhealthy
-guilty convict | innocent acquit
-uphold upheld allow confirm | dismiss overturn reject
-enable | disable
-excellent good | poor bad
-present | absent
-all everyone | none nobody
-accelerate quicken | decelerate slow ease
-tighten | loosen ease
-gain win | lose
-confirm | deny refute dispute
-major | minor
-mandatory required compulsory | optional voluntary
-small | large big
-easy simple | hard difficult complex
-surplus | deficit shortage
-enough sufficient adequate | insufficient inadequate
-satisfied happy | dissatisfied unhappy
-import | export
-inflow | outflow
-renew extend prolong keep continue | terminate cancel end expire lapse drop
-hire recruit | freeze
-keep hold retain stay | sell switch change replace leave abandon scrap drop
-repair fix | scrap replace discard
-expand enter grow invest | withdraw exit shrink divest leave
-settle | sue litigate
-outsource | insource
-encrypted | plaintext unencrypted
-satisfied happy praise | complain complained
-intact undamaged | worn damaged broken defective cracked
-borrow | repay
-lend | borrow
-centralise | decentralise
-merge | split separate demerge
-ship send dispatch | withhold
-publish release | withdraw withhold recall
-proceed continue launch | postpone delay defer suspend
-punctual early | delayed late overdue
-add | remove delete
-keep retain | remove replace drop discard
-strengthen | weaken
-lock | unlock
-connect | disconnect
-vacant free | occupied taken
-alive | dead
-wet | dry
-clean | dirty contaminated
-automatic | manual
-temporary | permanent
-fixed | variable
-domestic | foreign
-upgrade promote | downgrade demote
-solvent | insolvent bankrupt
-visible | hidden
-benign | malignant
-solved resolved | unsolved unresolved
-necessary needed required | unnecessary
-move relocate leave | stay remain keep
-effective | ineffective
-reliable | unreliable
-admit | deny
-grant | revoke
-attend | miss skip
-enter take use drink eat consume | avoid
-overspent | underspent
-meet exceed reach achieve hit | miss
-comply | breach violate
-parttime | fulltime
-indoor indoors inside | outdoor outdoors outside
-most majority many | few
-confirm match | contradict
-long tall | short
-wide | narrow
-deep | shallow
-near close | far distant
-heavy | light
-rich | poor
-dry sunny | rain rainy wet
-loud | quiet
-mild | severe
-acute | chronic
-married | single
-day daytime | night
-arrive | depart leave
-rent lease | own
-give administer offer grant provide | withhold deny refuse
-keep run continue | disable stop
-approve accept pursue | abandon
-hire recruit take | dismiss
-friendly polite kind helpful courteous | rude unfriendly hostile impolite unhelpful
-create build | destroy demolish eliminate
-start begin act immediately now | wait
-flat unchanged | doubled tripled halved double triple
-effective work | ineffective useless
-pay | reject refuse
-appoint nominate elect | dismiss remove
-increase | halve
-double triple | halve
-accurate precise | inaccurate imprecise
-transparent clear | opaque unclear
-honest | dishonest
-guilty liable | innocent
-sufficient | insufficient scarce
-abundant plentiful | scarce
-recover improve | deteriorate worsen decline relapse
-ease relax lift loosen | tighten impose strengthen
-impose introduce | lift abolish scrap remove
-ban prohibit forbid | allow permit legalise
-legalise | criminalise
-hire employ | lay dismiss
-attract | repel lose
-love like enjoy | hate dislike
-agree | disagree
-trust | distrust
-obey follow | ignore disobey
-remember | forget
-save | waste spend
-subsidise | tax
-privatise | nationalise
-invest | divest
-acquire | divest sell
-join enter | leave quit
-stick adhere | deviate
-succeed | fail
-win | lose
-survive | die
-exceed | trail
-smooth | bumpy rough
-quiet calm peaceful | noisy violent turbulent
-crowded busy full | empty quiet deserted
-fresh | stale rotten
-sweet | bitter sour
-soft | hard
-thick | thin
-bright | dark dim
-new modern | old outdated obsolete
-ripe | unripe
-sharp | blunt
-straight | crooked bent
-sober | drunk
-awake | asleep
-innocent | guilty
-voluntary | forced compulsory
-genuine authentic real original | fake forged counterfeit
-deliberate intentional | accidental unintentional
-careful | careless negligent
-experienced | inexperienced
-qualified | unqualified
-popular | unpopular
-relevant | irrelevant
-consistent | inconsistent
-complete | partial
-simple | complicated
-urgent | routine
-online | offline
-local | remote
-wireless | wired
-single | multiple
-before | after
-inside | outside
-top | bottom
-front | back rear
-upstream | downstream
-oversupply glut | shortage
-overpaid | underpaid
-overestimate | underestimate
-understaffed | overstaffed
-inflation | deflation
-expansion boom | recession contraction slump
-credit | debit
-asset | liability
-creditor lender | debtor borrower
-supply | demand
-tailwind | headwind
-strength | weakness
-advantage benefit | disadvantage drawback
-opportunity | threat
-proven confirmed verified | unproven disproved refuted unverified
-known | unknown
-insured | uninsured
-damaged | undamaged intact
-sealed | leaking
-functional working | broken faulty defective
-stuck jammed | loose
-overloaded | idle normal
-sterile | contaminated
-edible | poisonous toxic
-harmless | harmful dangerous toxic
-waterproof watertight | leaky
-renewable | fossil
-raw | cooked
-"""
-
-
-def _opposed() -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {}
-    for line in _OPPOSITES.replace("\n  ", " ").strip().splitlines():
-        left, right = ([root(word) for word in side.split()] for side in line.split("|"))
-        for one, others in [*((word, right) for word in left), *((word, left) for word in right)]:
-            found.setdefault(one, set()).update(others)
-    return found
-
-
-OPPOSITES: Final = _opposed()
+_LINES: Final = [[_bare(word) for word in line.split()] for line in _SYNONYMS.strip().splitlines()]
+_FIRST: Final = {word: line[0] for line in reversed(_LINES) for word in reversed(line)}  # of several senses the first
+_SENSES: Final[dict[str, set[int]]] = {word: set() for line in _LINES for word in line}  # the lines that a word is in
+for _at, _line in enumerate(_LINES):
+    for _word in _line:
+        _SENSES[_word].add(_at)

@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
+from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import Any, Final
 
 from comity.core.orchestration.conflict.aliases import ALIASES, FIELD_ALIASES, STATUSES
+from comity.core.orchestration.conflict.identifiers import same_code
+from comity.core.orchestration.conflict.opposites import OPPOSITES
 from comity.core.orchestration.conflict.persons import TITLES, is_initialled, is_name, of_name, same_person, without_umlauts
-from comity.core.orchestration.conflict.statuses import status
-from comity.core.orchestration.conflict.synonyms import OPPOSITES, PASTS, replaced, root
+from comity.core.orchestration.conflict.statuses import common_status, status
+from comity.core.orchestration.conflict.synonyms import PASTS, are_synonyms, replaced, root
 from comity.core.orchestration.conflict.wording import arabic
 
 SAYS_MORE: Final = "one says more than the other"
@@ -106,6 +109,25 @@ _DIGITS: Final = {
 _JOINED: Final = re.compile(r"\s*[,;](?!\d)\s*(?:and\s+|&\s*)?|\s+(?:and|&)\s+", re.IGNORECASE)
 _ROOT_MIN: Final = 4  # letters that two forms of a word share
 NAME_WORDS: Final = 4
+TRUTH_WORDS: Final = 4
+_BESIDE_TRUTH: Final = frozenset(
+    map(root, STOP | {"fully", "currently", "now", "still", "already", "all", "formally", "officially"})
+)
+_SAYS_NOT: Final = frozenset(map(root, ["not", "no", "never", "without", "isn't", "wasn't", "hasn't", "no longer"]))
+_SO_WORDS: Final = (
+    "granted given approved accepted covered included active enabled valid allowed permitted possible available present "
+    "obtained signed confirmed verified complete passed required mandatory compulsory needed received authorised certified "
+    "registered supported guaranteed met satisfied fulfilled true compliant eligible secured provided attached ready open "
+    "working installed"
+)
+_NOT_SO_WORDS: Final = (
+    "withheld denied refused rejected declined lapsed expired revoked excluded inactive disabled invalid forbidden prohibited "
+    "banned impossible unavailable absent missing unsigned unconfirmed unverified incomplete failed optional voluntary "
+    "unnecessary cancelled unsupported unmet breached violated false ineligible withdrawn closed broken lacking pending "
+    "uninsured uncovered unregistered uncertified outstanding"
+)
+_SAID_SO: Final = frozenset(map(root, _SO_WORDS.split()))
+_SAID_NOT: Final = frozenset(map(root, _NOT_SO_WORDS.split()))
 LIST_CHARS_MAX: Final = 300
 ITEM_WORDS: Final = 3
 _NONE: Final = re.compile(
@@ -161,7 +183,23 @@ def is_endless(value: Any) -> bool:
 def truth(text: str) -> bool | None:
     """Return what a word for yes or no means; None for any other text."""
     word = plain(text)
-    return True if word in _YES else False if word in _NO else None
+    first = word.split(",")[0].split(" - ")[0]
+    return True if word in _YES or first in {"yes", "true"} else False if word in _NO or first in {"no", "false"} else None
+
+
+def is_answer(text: str) -> bool:
+    """Return whether a text is yes or no, true or false."""
+    return plain(text) in {"yes", "no", "true", "false", "y", "n"}
+
+
+def is_so(text: str) -> bool | None:
+    """Return whether a word such as "granted" or "lapsed" says that a thing is so; None for any other text."""
+    words = [word for word in _stems(text) if word not in _BESIDE_TRUTH]
+    if not 0 < len(words) <= TRUTH_WORDS:
+        return None
+    negations = sum(word in _SAYS_NOT for word in words)
+    said = [word in _SAID_SO for word in words if word in _SAID_SO or word in _SAID_NOT]
+    return (said[0] != bool(negations % 2)) if said else False if words[0] in _SAYS_NOT else None
 
 
 def same_or_opposite(one: str, other: str) -> bool | None:
@@ -257,6 +295,11 @@ def same_category(left: str, right: str, name: str = "") -> tuple[bool, str]:
         first, second = tuple(of_name(one)), tuple(of_name(other))  # Eva Lang is not Eva Lange
     if first == second or "".join(first) == "".join(second):
         return True, "same words in another form"
+    if same_code(left, right) or common_status(one, other):
+        return True, "same words in another form"
+    is_named = is_name(left) or is_name(right)
+    if not is_named and len(first) == len(second) and all(are_synonyms(*pair) for pair in zip(first, second, strict=True)):
+        return True, "words that mean the same"
     if ("," in left or "," in right) and Counter(first) == Counter(second) and len(first) <= NAME_WORDS:
         return True, "same name in another order"
     if same_or_opposite(one, other) or same_or_opposite(other, one):
@@ -300,7 +343,7 @@ def is_sentence(text: str) -> bool:
     )
 
 
-def denied(said: set[str], told: set[str]) -> set[tuple[str, str]]:
+def denied(said: AbstractSet[str], told: AbstractSet[str]) -> set[tuple[str, str]]:
     """Return the words of two sets of which one denies the other: "safe" and "unsafe"."""
     found = {(word, f"{prefix}{word}") for word in said for prefix in _DENYING if f"{prefix}{word}" in told}
     return found | {(f"{prefix}{word}", word) for word in told for prefix in _DENYING if f"{prefix}{word}" in said}

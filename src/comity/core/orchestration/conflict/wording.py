@@ -103,12 +103,14 @@ _SPOKEN: Final = re.compile(
     re.IGNORECASE,
 )
 _FOLD: Final = re.compile(rf"^({_SMALL})-?fold$", re.IGNORECASE)
+_THOUSANDS: Final = re.compile(r"\d{1,3}(?:\.\d{3})+(?=,[-–—])")  # CHF 1.200,-
 _ROUND: Final = re.compile(r"(?<=\d)[.,][-–—]+(?=\s|$)")  # CHF 20.-
 _MINUS: Final = re.compile(r"(?<!or )(?<!\w)(?:minus|negative) (?=[\d.$€£])", re.IGNORECASE)
 _COUPLE: Final = re.compile(r"^(?:a )?couple of (?=(?P<scale>hundred|thousand|million|dozen)?)", re.IGNORECASE)
 _SIGNED: Final = tuple(  # texts that say a sign in words
     (re.compile(pattern, re.IGNORECASE), said)
     for pattern, said in (
+        (r"^ground (floor|level)$", r"0 \1"),
         (r"^plus\s+(?=[\d.$€£])", ""),
         (r"^(\d.*?) below zero$", r"-\1"),
         (r"^(\d.*?) above zero$", r"\1"),
@@ -166,6 +168,7 @@ def _of_roman(found: re.Match[str]) -> str:
 
 def reworded(text: str) -> str:
     """Return "twice a week", 5'10", 1 ½ inches and "two and a half years" with plain numbers, any other text as it is."""
+    text = _THOUSANDS.sub(lambda found: found[0].replace(".", ""), text)
     text = _in_digits(arabic(_ROUND.sub("", _FOLD.sub(r"\1-fold", text))))
     text = _HYPHENED.sub(r"\1 \2", _HOURS_AND.sub(r"\1 h \2 min", text.replace("mpg", "miles per gallon")))
     text = _SYMBOL.sub("", re.sub(r"[½¼¾⅓⅔⅛⅕]", lambda found: f" {_VULGAR[found[0]]}", text).strip())
