@@ -10,8 +10,8 @@ from death import die
 from msgspec.structs import replace
 from opentelemetry import trace
 
-from comity import Agent, Context, Node, Status
-from comity.core.journal.records import Accepted
+from comity import Agent, Context, Node, Reply, Request, Status
+from comity.core.journal.records import Accepted, Settled
 from comity.engines.sqlite.journal import SqliteJournal
 from comity.errors import UnavailableError
 from comity.ports.ambient import MODULES, OTEL
@@ -240,3 +240,35 @@ async def test_a_root_goes_on_after_a_restart_while_there_is_time_left_and_ends_
         await asyncio.sleep(2)
         ended = [journal.call(one).settled_at is not None for one in ("r", "r.1")]
     assert (ran, ended) == (runs, [True, True])
+
+
+@pytest.mark.parametrize(("n", "completed", "calls"), [(1, [10], 1), (2, [], 0)], ids=["same", "another"])
+async def test_a_call_that_runs_again_counts_and_keeps_the_calls_that_had_ended_and_no_refusal(make_node, n, completed, calls):
+    """Dies where a replayed reply is not kept for a partial answer, or where a refusal is charged as a call that ran."""
+    boss, helper = Agent("BOSS"), Agent("HELP")
+    seen: dict[str, Request] = {}
+
+    @helper.capability("WORK")
+    async def work(ctx: Context, n: int) -> int:
+        seen["r.1"] = ctx.request
+        return n * 10
+
+    @boss.capability("PLAN")
+    async def plan(ctx: Context) -> None:
+        again = "r" in seen
+        seen["r"] = ctx.request
+        await ctx.call("HELP", "WORK", {"n": n if again else 1})
+        if again:
+            await asyncio.Event().wait()
+
+    async with make_node([boss, helper]) as node:
+        await node.call("BOSS", "PLAN", user_id="u", request_id="r", timeout_ms=1_000)
+    async with make_node([boss, helper]) as node:
+        journal, root, child = node._journal, seen["r"], seen["r.1"]
+        before = [Accepted(root, 0, "gone"), Accepted(child, 0, "gone"), Settled(child, Reply.success(10, request_id="r.1"), 0)]
+        journal.append(before)
+        resume(node._path, journal, root, {})
+        await asyncio.sleep(2)
+        reply = journal.call("r").reply
+    assert (reply.status, reply.usage.calls) == ("timeout", calls)
+    assert [one["data"] for one in (reply.data or {}).get("completed", ())] == completed

@@ -333,8 +333,7 @@ class CallPath(Replies):
                 self.count(parent, seen.usage)
                 keep(parent, request, seen)
             return seen
-        leftovers = parent.top.leftovers
-        if leftovers is None or request.request_id not in leftovers:
+        if request.request_id not in (parent.top.leftovers or ()):
             return self.enter(arrival, parent, now_ns, None)
         begun = count_begun(self._journal, request)
         parent.account.give_back(1, 0)  # it is counted anew
