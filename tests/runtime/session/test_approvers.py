@@ -255,3 +255,4 @@ async def test_another_person_is_shown_no_reply_but_the_one_that_the_store_holds
         )
         assert (told.error and told.error.code, EMAIL in encode(told).decode()) == (clear.error and "BANK_CLOSED", False)
         assert outcome(GRANTED, clear, stored, Approver("alice", "acme"), privacy, sessions) is clear
+        assert outcome(GRANTED, clear, stored, Approver("eve", "acme"), None, sessions) is clear  # where nothing is hidden

@@ -6,10 +6,11 @@ import asyncio
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from comity import Agent, Context, Node, Reply, Status
 from comity.cli.reader import Store
-from comity.core.journal.records import Document
+from comity.core.journal.records import Document, Saved
 from comity.core.session.session import EXPIRED_MS, USE_NOTED_MS
 from comity.engines.memory.journal import MemoryJournal
 from comity.errors import CallerError
@@ -17,6 +18,7 @@ from comity.node.tending import SAVED_AT_ONCE
 from comity.runtime.session.in_memory import LIVE_MAX, OWN_MAX
 from comity.runtime.session.live import ENDED_BYTES_MAX
 from comity.runtime.session.sessions import SESSION_BYTES_MAX
+from comity.testing.contracts.records import request
 
 HOUR_MS = 3_600_000
 KNEW = ["notes", '{"facts":{},"missing":[]}']  # an answer without a message
@@ -160,6 +162,19 @@ class SetClock:
 
     def now_ns(self) -> int:
         return self.hours * 3600 * 10**9
+
+
+@pytest.mark.parametrize("noted_ms", [EXPIRED_MS - 1, -1], ids=["later", "earlier"])
+async def test_in_the_millisecond_it_expires_here_a_session_is_looked_up_in_the_store_for_a_use_elsewhere(make_node, noted_ms):
+    """Dies where the use on another node is looked up a millisecond too late, or where an older one takes the place of ours."""
+    async with make_node([notes]) as node:
+        await node.call("notes", "KNOWN", {"keys": []}, user_id="u", session_id="s")
+        sessions, live = node._path.sessions, node._path.sessions.find("default", "s")
+        used_at = live.used_at
+        node._journal.append((Saved(Document.USE, live.key, used_at + noted_ms, b""),))
+        asked = replace(request("r", session_id="s", user_id="u"), created_at=used_at + EXPIRED_MS)
+        assert sessions.bind(asked, used_at + EXPIRED_MS) is live
+    assert live.used_at == used_at + max(noted_ms, 0)
 
 
 def test_a_session_that_calls_only_read_stays_in_use_on_every_node_of_its_store(tmp_path):
