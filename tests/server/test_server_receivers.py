@@ -128,6 +128,30 @@ def test_progress_prolongs_a_lease_one_question_is_open_at_a_time_and_an_end_tak
     asyncio.run(go())
 
 
+@pytest.mark.parametrize("then", ["another question", "a result"])
+def test_a_receiver_that_waits_for_an_answer_is_told_it_or_that_its_lease_has_ended(then) -> None:
+    """Dies where another request of the same receiver takes the waiting request its question, or leaves it without a response."""
+
+    async def go() -> None:
+        async with serving() as served:
+            place = f"/v1/handoffs/{await _made(served)}"
+            lease = (await _post(served, f"{place}/accept", agent_id="o11y")).json()["lease"]
+            await _post(served, f"{place}/progress", lease=lease, data={})
+            waiting = asyncio.create_task(_post(served, f"{place}/ask", lease=lease, question="Which disk?", wait_ms=30_000))
+            while (await served.client.get(place)).json()["state"] != "input_required":
+                pass
+            if then == "a result":
+                assert (await _post(served, f"{place}/complete", lease=lease, result={})).status_code == 200
+                assert (await waiting).json()["code"] == "HANDOFF_LEASE_LOST"
+                return
+            other = await _post(served, f"{place}/ask", lease=lease, question="Which file?", wait_ms=30_000)
+            assert (other.status_code, other.json()["code"]) == (409, "HANDOFF_STATE_CONFLICT")
+            assert (await _post(served, f"{place}/answer", answer="b")).status_code == 200
+            assert (await waiting).json()["answer"] == "b"
+
+    asyncio.run(go())
+
+
 @pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl")
 def test_plain_curl_completes_a_handoff() -> None:
     async def curl(url: str, body: dict) -> dict:

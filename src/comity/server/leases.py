@@ -42,12 +42,6 @@ class Held:
         self.timer: asyncio.TimerHandle | None = None
         self.question: tuple[str, asyncio.Future[Any]] | None = None  # what it asked, and the answer to come
 
-    def forget_question(self) -> None:
-        """Wait for no answer any more."""
-        if self.question is not None:
-            self.question[1].cancel()
-            self.question = None
-
 
 class Receivers:
     """The receivers that a server stands in for, and what they hold."""
@@ -100,7 +94,9 @@ class Receivers:
         """Hold a handoff no longer: it has ended or was given back."""
         if held.timer is not None:
             held.timer.cancel()
-        held.forget_question()
+        if held.question is not None:
+            held.question[1].cancel()
+            held.question = None
         if self._held.get(held.handoff_id) is held:
             del self._held[held.handoff_id]
 

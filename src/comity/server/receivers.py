@@ -225,19 +225,24 @@ async def question(ask: Ask) -> Answered:
     """Ask the sender of the handoff, and wait for the answer; the same question again waits on. Counts as a heartbeat."""
     body: QuestionBody = ask.body
     held = _held(ask)
-    if held.question is None or held.question[0] != body.question:
-        held.forget_question()
+    asked = held.question
+    if asked is not None and asked[0] != body.question and not asked[1].done():
+        raise RefusedError("another question is open; ask it again to wait for its answer", code="HANDOFF_STATE_CONFLICT")
+    if asked is None or asked[0] != body.question:
         asking = held.receiver.request_input(
             held.handoff_id, body.question, input_type=body.input_type, options=body.options, default=body.default
         )
-        held.question = (body.question, asyncio.ensure_future(asking))
+        held.question = asked = (body.question, asyncio.ensure_future(asking))
     ask.state.receivers.renew(held, ask.state.now_ms())
-    waiting = held.question[1]
+    waiting = asked[1]
     await asyncio.wait({waiting}, timeout=body.wait_ms / 1000)
     if not waiting.done():
         return Answered(False, None, held.until)
-    held.question = None
-    answer = await waiting
+    if held.question is asked:
+        held.question = None
+    if waiting.cancelled():  # another request of this receiver has ended the handoff
+        raise lease_lost(held.handoff_id)
+    answer = waiting.result()
     ask.state.receivers.renew(held, ask.state.now_ms())
     return Answered(True, answer, held.until)
 
