@@ -67,7 +67,7 @@ class Decided(Struct, frozen=True):
 async def find(ask: Ask) -> Approvals:
     """Return questions of the sender's tenant, with their inputs as the sender may see them."""
     node, wanted = ask.state.node, ask.query.state
-    found = node.approvals(by=ask.principal.user_id or "operator", tenant_id=seen_tenant(ask.principal))
+    found = node.approvals(by=ask.principal.user_id, tenant_id=seen_tenant(ask.principal))
     found = [one for one in found if wanted == "all" or (one.granted is None) == (wanted == "waiting")]
     found.sort(key=lambda one: one.asked_at if wanted == "waiting" else -one.asked_at)
     found = found[: ask.query.limit]
@@ -95,7 +95,7 @@ async def _decide(ask: Ask, *, granted: bool) -> Decided:
     asked = next((one for one in node.approvals(tenant_id=tenant_id) if one.id == approval_id), None)
     if asked is None:
         raise unknown("approval", approval_id)
-    by = ask.principal.user_id or "operator"
+    by = ask.principal.user_id
     reason = "" if ask.body is None else ask.body.reason
     reply = await node.decide(approval_id, granted=granted, by=by, tenant_id=tenant_id, reason=reason)
     ask.state.live.tell("approval", asked.tenant_id, {"id": approval_id, "granted": granted})

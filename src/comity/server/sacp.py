@@ -59,7 +59,7 @@ async def answer(ask: Ask) -> ChainReply:
     workflows = ask.state.node.workflows
     if body.answer is not UNSET:
         question_id = body.question_id or _only(record)
-        await workflows.answer(record.run_id, question_id, body.answer, by=ask.principal.user_id or "operator")
+        await workflows.answer(record.run_id, question_id, body.answer, by=ask.principal.user_id)
     return await _reply(ask, workflows.handle(record.run_id), body.wait_ms)
 
 

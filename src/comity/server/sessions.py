@@ -132,7 +132,7 @@ async def reveal(ask: Ask) -> Revealed:
     session, token = _session(ask), ask.body.token
     if TOKEN.fullmatch(token) is None:
         raise CallerError("token does not stand for a hidden value", code="INPUT_VALIDATION_FAILED")
-    by = ask.principal.user_id or "operator"
+    by = ask.principal.user_id
     value = await ask.state.node.reveal(session.id, token, by=by, tenant_id=session.tenant_id)
     if value is None:
         raise unknown("hidden value", token)

@@ -198,7 +198,7 @@ async def show(ask: Ask) -> RunView:
 async def answer(ask: Ask) -> RunRecord:
     """Answer an open question of a run."""
     record, workflows = run_of(ask), ask.state.node.workflows
-    by = ask.principal.user_id or "operator"
+    by = ask.principal.user_id
     await workflows.answer(record.run_id, ask.body.question_id, ask.body.answer, by=by)
     return workflows.get(record.run_id)
 
@@ -207,7 +207,7 @@ async def cancel(ask: Ask) -> RunRecord:
     """Cancel a run: what runs is stopped, what was done is taken back."""
     record, workflows = run_of(ask), ask.state.node.workflows
     reason = ask.body.reason if ask.body is not None else ""
-    await workflows.cancel(record.run_id, reason=reason, by=ask.principal.user_id or "operator")
+    await workflows.cancel(record.run_id, reason=reason, by=ask.principal.user_id)
     return workflows.get(record.run_id)
 
 
@@ -216,7 +216,7 @@ async def fork(ask: Ask) -> RunRecord:
     record, body, workflows = run_of(ask), ask.body, ask.state.node.workflows
     check_run(ask.principal, workflows.store.program(record.definition).graph.definition, workflows.definitions)
     changed = {} if body.input is UNSET else {"input": body.input}
-    user_id, by = user_of(ask.principal, record.user_id), ask.principal.user_id or "operator"
+    user_id, by = user_of(ask.principal, record.user_id), ask.principal.user_id
     handle = await workflows.fork(record.run_id, at=body.at, replies=body.replies, user_id=user_id, by=by, **changed)
     return workflows.get(handle.run_id)
 
