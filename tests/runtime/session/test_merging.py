@@ -236,3 +236,5 @@ def test_whatever_two_nodes_do_in_whichever_order_everything_that_was_said_is_ke
         else:
             pair.journals[at].report()
     assert pair.told() == said
+    lives = [live for sessions in pair.nodes for live in sessions._live.values()]
+    assert [live.standing._on_its_way for live in lives] == [{}] * len(lives)  # else every save stays in memory
