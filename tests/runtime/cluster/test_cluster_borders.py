@@ -261,6 +261,28 @@ def test_a_call_whose_message_was_lost_is_watched_again_as_it_was_before(is_watc
         else:
             assert (await one.call("BACK", "DO", user_id="u", timeout_ms=20_000)).data == "done"
         assert asked == [is_watched] * 2
+        assert bool(world.messages(wire.Happened)) is is_watched
+
+    play(case, [asker()], [back])
+
+
+def test_the_message_of_a_call_that_comes_again_after_its_end_begins_nothing() -> None:
+    """Dies where a node takes every first message for a call that no node has seen, and does not look into the store."""
+    back, runs = Agent("BACK"), []
+
+    @back.capability("DO")
+    async def do() -> str:
+        runs.append(1)
+        return "done"
+
+    async def case(world: World, one: Node, two: Node) -> None:
+        world.network.fault = lambda _, __, message: (0.001, 5.0) if isinstance(message, wire.Ask) else (0.001,)
+        assert (await one.call("BACK", "DO", user_id="u", timeout_ms=20_000)).data == "done"
+        await asyncio.sleep(6)
+        (first,) = world.messages(wire.Ask)
+        assert [message.reply.data for message in world.messages(wire.Answer)] == ["done", "done"]
+        assert (first.is_fresh, len(runs)) == (True, 1)
+        assert world.kinds(first.request.request_id) == ["admitted", "settled"]
 
     play(case, [asker()], [back])
 

@@ -19,6 +19,7 @@ from comity.engines.memory.engine import JournalEngine
 from comity.engines.memory.journal import MemoryJournal
 from comity.errors import UnavailableError
 from comity.ports import Then
+from comity.runtime.cluster.outbound import READS_MAX
 from comity.testing import VirtualClock
 
 
@@ -494,5 +495,32 @@ def test_a_user_is_told_of_a_timeout_only_once_the_store_has_said_what_became_of
             assert reply.status == "timeout"
             assert world.kinds("r") == ["admitted", "settled"]
             assert journal.unreadable == 0
+
+    play(case, [agent])
+
+
+@pytest.mark.parametrize("has_failed", [False, True])
+def test_a_user_is_told_that_the_store_cannot_be_read_after_ten_tries_or_at_once_if_it_has_failed(has_failed: bool) -> None:
+    """Dies where a store that stays unreadable is asked without end, or once too few, or though it has failed."""
+    agent = Agent("BACK")
+
+    @agent.capability("DO")
+    async def do() -> str:
+        return "done"
+
+    async def case(world: World, two: Node) -> None:
+        await two.call("BACK", "DO", user_id="u")  # from now on it holds the agent
+        journal = FlakyJournal(world.store, "n2")
+        world.network.fault = lambda *_: ()  # nothing arrives
+        async with with_journal(world, [agent], journal) as one:
+            asked = asyncio.ensure_future(one.call("BACK", "DO", user_id="u", request_id="r", timeout_ms=500))
+            await asyncio.sleep(0.3)
+            journal.unreadable = 1_000
+            if has_failed:
+                journal.failure = UnavailableError("the store could not be written", code="STORE_UNAVAILABLE")
+            reply = await asked
+            assert (reply.status, reply.error.code) == ("error", "STORE_UNAVAILABLE")
+            assert 1_000 - journal.unreadable == (2 if has_failed else 1 + READS_MAX)  # once for an end that came unheard
+            journal.unreadable, journal.failure = 0, None
 
     play(case, [agent])

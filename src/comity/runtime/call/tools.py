@@ -199,8 +199,8 @@ class Toolbox:
             raise RefusedError(message, code="TOOL_OUTCOME_UNKNOWN")
         if tool.risk == Risk.HIGH:
             self._check_approval(call, tool, request)
-        if known is not None and call.top.leftovers is not None:
-            call.top.leftovers.pop(request.request_id, None)  # begun again: it ends by itself now
+        if known is not None:
+            (call.top.leftovers or {}).pop(request.request_id, None)  # begun again: it ends by itself now
         note = ""
         if findings:
             call.warnings = (*call.warnings, *map(str, findings))
