@@ -21,6 +21,7 @@ MESSAGES: list[wire.Message] = [
     wire.Ask(REQUEST),
     wire.Borrow("r.1", Loan(1)),
     wire.Lend("r.1", Loan(2, 3, 4)),
+    wire.Lend("r.1", Loan(2, 3, 4), Loan(1)),
     wire.Inquire("r.1"),
     wire.Cancel("r.1", "no more"),
     wire.Taken("r", is_root=True),

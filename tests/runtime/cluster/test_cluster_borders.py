@@ -457,3 +457,34 @@ def test_a_session_that_was_erased_elsewhere_and_is_another_users_now_keeps_noth
         assert refused.error.code == "IDENTITY_MISMATCH"
 
     play(case, [agent], [agent])
+
+
+@pytest.mark.parametrize("delays", [(0.001,), (0.001, 0.0011, 0.3), (0.3, 0.001)], ids=["once", "twice and late", "overtaken"])
+def test_a_tree_over_three_nodes_makes_all_the_calls_it_may_however_often_wishes_and_loans_arrive(
+    delays: tuple[float, ...],
+) -> None:
+    """Dies where a late answer to an earlier wish is read as "nothing is left", or where one wish is granted twice."""
+    front, mid, leaf, tiny = (Agent(name) for name in ("FRONT", "MID", "LEAF", "TINY"))
+
+    @front.capability("ASK")
+    async def ask_mid(ctx: Context) -> Any:
+        return (await ctx.call("MID", "ASK")).data
+
+    @mid.capability("ASK")
+    async def ask_leaf(ctx: Context) -> Any:
+        return (await ctx.call("LEAF", "ASK")).data
+
+    @leaf.capability("ASK")
+    async def ask_often(ctx: Context) -> list[Any]:
+        replies = [await ctx.call("TINY", "DO") for _ in range(20)]
+        return [sum(one.ok for one in replies), replies[-1].error.code]
+
+    @tiny.capability("DO")
+    async def do() -> None: ...
+
+    async def case(world: World, one: Node, *_: Node) -> None:
+        world.network.fault = lambda _, __, message: delays if isinstance(message, wire.Borrow | wire.Lend) else (0.001,)
+        reply = await one.call("FRONT", "ASK", user_id="u", limits=Limits(calls_max=20))
+        assert (reply.data, reply.usage.calls) == ([17, "BUDGET_CALLS_EXHAUSTED"], 19)
+
+    play(case, [front], [mid], [leaf, tiny])

@@ -40,10 +40,11 @@ class Borrow(_Message, frozen=True):
 
 
 class Lend(_Message, frozen=True):
-    """That is all that is set aside for this call from now on."""
+    """That is all that is set aside for this call from now on. `to` is what the call had when it asked for more."""
 
     request_id: str
     loan: Loan
+    to: Loan | None = None  # None from a node of an earlier version
 
 
 class Inquire(_Message, frozen=True):

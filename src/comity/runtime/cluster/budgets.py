@@ -52,13 +52,15 @@ class Loans:
         match message:
             case Borrow(request_id=request_id, has=has) if (sent := self._carrier.sent(request_id, sender)) is not None:
                 self._spawn(self._lend(sent.call, sent.way, has))
-            case Lend(request_id=request_id, loan=loan) if (served := self._calls.get(request_id)) is not None:
-                way = served.way
-                if way.is_served and way.loan is not None:
-                    if loan.calls >= way.loan.calls and (loan.tokens or 0) >= (way.loan.tokens or 0):  # else it is an old one
+            case Lend(request_id=request_id, loan=loan, to=to) if (served := self._calls.get(request_id)) is not None:
+                way, had = served.way, served.way.loan
+                if way.is_served and had is not None:
+                    if loan.calls >= had.calls and (loan.tokens or 0) >= (had.tokens or 0):  # else it is an old one
                         way.loan = loan
                         served.account.widen(loan.of(served.request.limits))
-                    _release(way.borrowing)
+                    # The answer to an earlier wish, which came twice or late, does not say that nothing is left for this one.
+                    if way.loan != had or to is None or to == had:
+                        _release(way.borrowing)
             case _:
                 pass
 
@@ -92,7 +94,7 @@ class Loans:
             if way.loan == has and call.state is State.SENT:
                 way.loan = call.account.lend(has)
         if way.loan is not None:
-            self._peers.send(way.node_id, Lend(call.request.request_id, way.loan))
+            self._peers.send(way.node_id, Lend(call.request.request_id, way.loan, has))
 
     def _spawn(self, work: asyncio._CoroutineLike[None]) -> None:
         task: asyncio.Task[None] = asyncio.get_running_loop().create_task(work)
