@@ -124,7 +124,8 @@ class Runtime:
             problems = await check_declarations(registry, tools, privacy, has_all=engine.is_alone)
             if len(registry):
                 schema.load()
-                if privacy is not None:
+                is_for_one_command = isinstance(journal, SqliteJournal) and not journal.takes_over
+                if privacy is not None and not is_for_one_command:
                     privacy.prepare()
             _freeze_once()
             guidance = await _open_guidance(settings, stack)
