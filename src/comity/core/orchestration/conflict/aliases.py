@@ -137,7 +137,7 @@ FIELD_ALIASES: Final = tuple(
         ("sizes?", _SIZES),
         ("country|countries|nation|nations|country_code|destinations?|market|markets|territory|territories", _COUNTRIES),
         ("nationality|citizenship|origin", ALIASES | _PEOPLES),
-        ("currency", {sign: code.lower() for sign, code in SIGNS.items()}),
+        ("currency|currencies", {sign: code.lower().replace("$", "usd") for sign, code in SIGNS.items()}),
         ("trend|direction|outlook|movement", _TRENDS),
         ("sentiment|tone|mood|feedback", _FEELINGS),
     )

@@ -39,6 +39,14 @@ def booleans(left: Any, right: Any, path: str) -> Finding | None:
     return Finding(verdict(truths[0] == truths[1]), "yes or no")
 
 
+def _is_free(text: str, of: str) -> bool | None:
+    """Return whether a text says that a thing is without another: "contains nuts" in `nuts_free`; None if it says neither."""
+    said = texts.plain(text)
+    if of not in said and of.removesuffix("s") not in said:
+        return texts.truth(text)
+    return bool(re.search(r"\b(?:no|not|without|free|zero|never)\b|n't\b", said))
+
+
 def _truth(value: Any, path: str, is_asked: bool) -> bool | None:
     """Return whether a value says yes: a word for it, the field's own word or its opposite, 1 or 0 where it `is_asked`."""
     if isinstance(value, bool):
@@ -50,6 +58,8 @@ def _truth(value: Any, path: str, is_asked: bool) -> bool | None:
         )
     if not isinstance(value, str):
         return None
+    if name.endswith("_free"):
+        return _is_free(value, name.removesuffix("_free").replace("_", " "))
     about, said = _TRUTH.sub("", name).replace("_", " "), texts.plain(value).replace("-", "")
     if about and said in {about, f"not {about}", f"non{about}", f"un{about}", f"in{about}"}:
         return said == about

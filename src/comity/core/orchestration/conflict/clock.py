@@ -19,10 +19,16 @@ _HOUR: Final = rf"(?P<hour>\d{{1,2}}|{'|'.join(_NUMERALS)})"
 _SPOKEN: Final = re.compile(
     rf"^(?:a |an )?(?:(?P<part>half|quarter|twenty[ -]five|twenty|ten|five|\d{{1,2}})(?: minutes?)? "
     r"(?P<way>past|to|after|before|till)|"
-    rf"(?=\w+ o['’]clock)) ?{_HOUR}(?: o['’]clock)?$"
+    rf"(?=\w+ o['’]clock)) ?{_HOUR}(?: o['’]clock)? ?(?P<half>[ap]\.?m\.?)?$"
 )
 _NAMED_HOUR: Final = re.compile(rf"^({'|'.join(_NUMERALS)})(?=$| ?[ap]\.?m)")
 _OF_DAY: Final = re.compile(r"\s+(?:in the (?P<part>morning|afternoon|evening)|at night)$", re.IGNORECASE)
+_ON_A_DAY: Final = re.compile(
+    r"^(?:on )?(?P<day>today|tomorrow|yesterday|(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:days?)?),?\s+"
+    r"(?:at\s+)?(?P<at>.+)$",
+    re.IGNORECASE,
+)
+_BOUND: Final = re.compile(r"^(?:(?:from|after|not before|before|by|until|no later than|till|starting at|starts at|at)\s+)+")
 _EXACTLY: Final = re.compile(r"^(?:exactly |sharp at )|,? (?:sharp|on the dot|exactly|local time|local|precisely)$")
 _PARTS: Final = {"half": 30, "quarter": 15, "twenty five": 25, "twenty": 20, "ten": 10, "five": 5}
 _ZONES: Final = {  # minutes ahead of UTC; those that are said for winter and summer alike have both
@@ -82,7 +88,7 @@ def zone(text: str) -> tuple[str, tuple[int, ...]]:
 def clock(value: Any) -> Clock | None:
     """Return the time of day that a text says: "half past eight" has two readings; None if it is no time."""
     text, ahead = zone(value.strip().lower().removeprefix("at ")) if isinstance(value, str) and len(value) <= 40 else ("", ())
-    text = _EXACTLY.sub("", text)
+    text = _BOUND.sub("", _EXACTLY.sub("", text))
     found = _OF_DAY.search(text)
     minutes = _minutes(text[: found.start()] if found else text, is_part_said=found is not None)
     if found and minutes:  # eight in the morning, eight in the evening
@@ -101,7 +107,9 @@ def _minutes(text: str, *, is_part_said: bool) -> frozenset[int]:
         part = (spoken["part"] or "0").replace("-", " ")
         shift = int(part) if part.isdigit() else _PARTS[part]
         said = hour * 60 + (shift if spoken["way"] in {None, "past", "after"} else -shift)
-        return frozenset({said % DAY, (said + DAY // 2) % DAY})
+        both = {said % DAY, (said + DAY // 2) % DAY}
+        half = spoken["half"]
+        return frozenset(both if half is None else {at for at in both if (at >= DAY // 2) == half.startswith("p")})
     found = _CLOCK.match(text)
     if found is None or (found["minute"] is None and found["half"] is None and not is_part_said):
         return frozenset()
@@ -114,6 +122,13 @@ def _minutes(text: str, *, is_part_said: bool) -> frozenset[int]:
     return (
         frozenset({said, (said + DAY // 2) % DAY}) if is_part_said and not found["half"] and hour <= 12 else frozenset({said})
     )
+
+
+def on_a_day(value: Any) -> tuple[str, Clock] | None:
+    """Return the day and the time of a text such as "tomorrow at 5 pm"; None for any other text."""
+    found = _ON_A_DAY.match(value.strip()) if isinstance(value, str) and len(value) <= 40 else None
+    at = clock(found["at"]) if found else None
+    return (found["day"].lower()[:3], at) if found and at else None
 
 
 def clock_beside(value: Any, other: Clock | None) -> Clock | None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from comity.core.orchestration.conflict import answers, sentences, texts
-from comity.core.orchestration.conflict.clock import clock, clock_beside
+from comity.core.orchestration.conflict.clock import clock, clock_beside, on_a_day
 from comity.core.orchestration.conflict.dates import Interval, embedded, intervals_of_both, meet, month
 from comity.core.orchestration.conflict.fields import Claim, walk
 from comity.core.orchestration.conflict.finding import Finding, Relation, Rules, is_missing, name_of, verdict
@@ -21,7 +21,7 @@ from comity.core.orchestration.conflict.identifiers import (
 )
 from comity.core.orchestration.conflict.near import SAME, are_near
 from comity.core.orchestration.conflict.quantity import LENGTH_MAX, Quantity, nothing, quantities
-from comity.core.orchestration.conflict.tuples import PLACE_TOLERANCE, ends, place, sides, week
+from comity.core.orchestration.conflict.tuples import PLACE_TOLERANCE, ends, place, score, sides, week
 from comity.core.orchestration.conflict.units import CURRENCIES, DOLLARS, UNITS
 
 SHARED_LISTS: Final = 0.5  # of all their items two lists share if they agree
@@ -29,8 +29,8 @@ SHORT_LIST: Final = 3  # items; in longer lists one may differ
 DEPTH_MAX: Final = 32
 PAIRS_MAX: Final = 400  # of items of two lists that are compared each with each
 PAIRS_INSIDE_MAX: Final = 100  # of items of lists inside lists
-FIGURES_READ: Final = 40  # of a sentence
-FIGURES_MAX: Final = 20  # of a sentence that may stand in another order in the other
+FIGURES_READ: Final = 20  # of a sentence
+FIGURES_MAX: Final = 8  # of a sentence that may stand in another order in the other
 ITEMS_MAX: Final = 1_000  # of a list that are compared
 
 
@@ -66,6 +66,7 @@ _SERIES: Final = re.compile(
 )
 
 
+OTHER_DIMENSION: Final = "units of different dimensions"
 TEXT_MAX: Final = 2_000  # characters of a text that are compared
 
 
@@ -153,8 +154,8 @@ def _dates(left: Any, right: Any, path: str, rules: Rules, depth: int) -> Findin
         return Finding(verdict(meet(one, other)), "date")
     if _MONTHS.search(name_of(path)) and None not in (months := [month(value) for value in (left, right)]):
         return Finding(Relation.AGREE if months[0] == months[1] else Relation.CONFLICT, "month")
-    if (days := week(left)) and (others := week(right)):
-        return Finding(verdict(days == others), "days of the week")
+    if (named := week(left)) and (others := week(right)):
+        return Finding(verdict(named == others), "days of the week")
     if (one or other) and (inside := embedded(right if one else left)):
         return Finding(verdict(meet(one or other, inside)), "date")
     spans = [ends(value) for value in (left, right)]
@@ -165,6 +166,9 @@ def _dates(left: Any, right: Any, path: str, rules: Rules, depth: int) -> Findin
     is_one = (spans[0] is None) != (spans[1] is None)
     if is_one and (met := _within(spans[0] or spans[1], right if spans[0] else left)) is not None:
         return Finding(verdict(met), "date")
+    days = on_a_day(left), on_a_day(right)
+    if days[0] and days[1]:
+        return Finding(verdict(days[0][0] == days[1][0] and days[0][1].meets(days[1][1])), "time of day")
     first, second = clock_beside(left, clock(right)), clock_beside(right, clock(left))
     if first and second:
         return Finding(verdict(first.meets(second)), "time of day")
@@ -222,7 +226,11 @@ def _tuples(left: Any, right: Any, path: str, rules: Rules, depth: int) -> Findi
             _quantities(first, second, path, rules).relation is Relation.AGREE for first, second in zip(one, other, strict=True)
         )
         return Finding(verdict(is_same), "size")
-    places = [place(value, name_of(path)) for value in (left, right)]
+    name = name_of(path)
+    first, second = score(left, name), score(right, name)
+    if first and second and (first[0] >= first[1] or second[0] >= second[1]):
+        return Finding(verdict(first == second), "score")
+    places = [place(value, name) for value in (left, right)]
     if places[0] is None or places[1] is None:
         return None
     return Finding(verdict(all(abs(a - b) <= PLACE_TOLERANCE for a, b in zip(*places, strict=True))), "place")
@@ -242,7 +250,7 @@ def _quantities(one: Quantity, other: Quantity, path: str, rules: Rules) -> Find
         if {one.dimension, other.dimension} == {"mass", "substance"}:
             return Finding(Relation.UNKNOWN, "a mass against an amount of a substance")
         if one.dimension and other.dimension:
-            return Finding(Relation.CONFLICT, "units of different dimensions")
+            return Finding(Relation.CONFLICT, OTHER_DIMENSION)
         bare, said = (one, other) if not one.dimension else (other, one)
         if bare.unit and said.dimension != "share":
             return Finding(Relation.UNKNOWN, "a count against a measure")
@@ -357,7 +365,7 @@ def _sentences(left: str, right: str, name: str, rules: Rules) -> Finding:
 
 def _differ(one: str, other: str, rules: Rules) -> bool:
     found = _dates(one, other, "year", rules, 0) or _numbers(one, other, "", rules, 0)
-    return found is not None and found.relation is Relation.CONFLICT
+    return found is not None and found.relation is Relation.CONFLICT and found.rule != OTHER_DIMENSION
 
 
 def _lists(left: Any, right: Any, path: str, rules: Rules, depth: int) -> Finding | None:

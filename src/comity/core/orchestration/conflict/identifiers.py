@@ -34,7 +34,8 @@ def same_identifier(left: Any, right: Any, name: str) -> bool:
         return same_phone(one, other)
     if _VERSION.search(name):
         return _release(one) == _release(other)
-    return _bare(one) == _bare(other)
+    bare = [_bare(text) for text in (one, other)]
+    return bare[0] == bare[1] or (all(map(str.isdigit, bare)) and bare[0].lstrip("0") == bare[1].lstrip("0"))
 
 
 def unlabelled(value: Any, beside: Any, name: str) -> Any:

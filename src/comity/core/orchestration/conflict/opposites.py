@@ -241,6 +241,13 @@ harmless | harmful dangerous toxic
 waterproof watertight | leaky
 renewable | fossil
 raw | cooked
+await awaiting | received arrived replied answered
+happy cheerful | gloomy sad
+favourable positive | scathing hostile critical
+both | neither
+same identical equal | different differ
+work function | fail break
+recurring | once
 only | everyone anyone everybody anybody all every
 reject | support confirm
 still persist occur | fix resolve end solve

@@ -50,7 +50,8 @@ _MOST_WORDS: Final = 5
 
 def of_name(text: str) -> list[str]:
     """Return the words of a person's name, a short first name in full: Bob is Robert."""
-    first, *rest = re.findall(r"[^\W_]+(?:['’-][^\W_]+)*", text)
+    words = re.findall(r"[^\W_]+(?:['’-][^\W_]+)*", text)
+    first, *rest = ("st" if word in {"saint", "sankt"} else word for word in words)
     return [NICKNAMES.get(first, first), *rest]
 
 

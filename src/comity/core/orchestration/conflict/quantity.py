@@ -129,6 +129,7 @@ _CASED: Final = {  # units that differ in the size of a letter only, or that are
     "MV": ("megavolt",),
     "mHz": ("millihertz",), "mPa": ("millipascal",), "PS": ("metric horsepower",), "MA": ("megaampere",), "Mg": ("tonne",),
 }  # fmt: skip
+_IN_BRACKETS: Final = re.compile(r"/\(([^()]{1,12})\)")
 _RATES: Final = {"length": ("speed", 1.0), "data": ("data rate", 8.0)}  # what a second of it is, and how much
 _SHARE_OF: Final = re.compile(
     r"^([\d.,]+\s?(?:%|percent|per cent)) (?:(?:of|in|VAT|tax|interest)\b.{0,40}|[a-z]+)$", re.IGNORECASE
@@ -146,7 +147,9 @@ _ISO_SIZES: Final = (YEAR, MONTH, 7 * DAY, DAY, 3600.0, 60.0, 1.0)
 _COMPONENT: Final = re.compile(r"\d+(?:\.\d+)?\s*[a-z]+", re.IGNORECASE)
 _COMPOUND: Final = re.compile(r"^(?:\d+(?:\.\d+)?\s*[a-z]+(?:\s*,\s*|\s+and\s+|\s*)(?=\d|$)){2,4}$", re.IGNORECASE)
 _PART: Final = re.compile(
-    r"^(?P<part>\d{1,4})\s*(?:(?:[a-z]+\s+)?out of|of|in|per|/)\s*(?P<whole>[1-9]\d{0,3})$", re.IGNORECASE
+    r"^(?P<part>\d{1,4})\s*(?:(?:[a-z]+\s+)?out of|of|(?:(?:chance|time|case|person|household|customer|patient|user)s?\s+)?in|"
+    r"per|/)\s*(?P<whole>[1-9]\d{0,3})$",
+    re.IGNORECASE,
 )
 _TO: Final = re.compile(r"^(?P<part>\d)\s?(?::|to)\s?(?P<whole>[1-9])$")
 _FRACTION: Final = "|".join(sorted(FRACTIONS, key=len, reverse=True))
@@ -225,6 +228,7 @@ def _with_unit(found: Quantity, value: dict[str, Any]) -> list[Quantity]:
 
 
 def _of_text(text: str) -> tuple[Quantity, ...]:
+    text = _IN_BRACKETS.sub(lambda found: "/" + re.sub(r"[\s·⋅*]", "", found[1]), text)  # W/(m·K)
     text = reworded(text)
     rough = _ROUGH.match(text)
     if rough and rough.end() < len(text):
@@ -313,7 +317,8 @@ def _in_a_period(found: Quantity, seconds: float) -> Quantity:
 
 def _for_each(found: Quantity, unit: str, count: float) -> Quantity:
     """Return a quantity that is said for each of something: "€1.79 per litre", "5 mmol/l", "$2 per 100 g"."""
-    dimension, size = UNITS.get(unit.replace(".", ""), (unit.removesuffix("s"), 1.0))
+    unit = unit.replace(".", "").replace("²", "2").replace("³", "3")
+    dimension, size = UNITS.get(unit, (unit.removesuffix("s"), 1.0))
     size *= count or 1.0
     if dimension == "time":
         return _in_a_period(found, size)

@@ -10,6 +10,7 @@ from typing import Final
 from comity.core.orchestration.conflict.opposites import OPPOSITES
 from comity.core.orchestration.conflict.synonyms import PASTS, are_exclusive, are_synonyms, replaced, root
 from comity.core.orchestration.conflict.texts import FINITE, STOP, WORD, denied, plain
+from comity.core.orchestration.conflict.wording import in_digits
 
 _ASKED_WORDS: Final = "need required necessary further more additional recommend advise suggest"
 _ASKED: Final = frozenset(map(root, _ASKED_WORDS.split()))
@@ -62,6 +63,16 @@ TINY_WORDS: Final = 2
 PREDICATE_WORDS: Final = 12  # of a sentence that says one thing
 BEGINNING: Final = 5  # letters by which two forms of a word are told to be one
 SAME_SENTENCE: Final = 0.5  # of their content words two sentences share if they are about the same
+_UNITS: Final = (
+    r"%|percent|per cent|k|m|bn|million|billion|thousand|seconds?|minutes?|hours?|days?|weeks?|months?|years?|"
+    r"km|kilometres?|miles?|metres?|kg|kilos?|tonnes?|litres?|euros?|dollars?|pounds?"
+)
+_FIGURE: Final = re.compile(
+    r"(?:\b(?:at least|at most|(?:no |not )?(?:less|more|fewer) than|up to|over|under)\s+)?"
+    rf"[$€£]?\b\d+(?:[.,]\d+)*(?:\s?(?:{_UNITS})\b|\s?%)?",
+    re.IGNORECASE,
+)
+_ONE: Final = re.compile(r"\bone\b(?! (?:hundred|thousand|million|billion))", re.IGNORECASE)
 _NEGATIONS_WORDS: Final = (
     "not no never nobody none nothing avoid avoids avoided avoiding "
     "without neither nor cannot hardly lacks lack fails isn't aren't won't don't doesn't didn't can't "
@@ -187,7 +198,7 @@ def _is_other_way_round(left: str, right: str) -> bool:
 @lru_cache(maxsize=16)
 def _kept(text: str) -> frozenset[str]:
     """Return the beginnings of the content words, "cancel" of "cancellation", and the numbers."""
-    return frozenset({word[:BEGINNING] for word in _content(text)} | set(re.findall(r"\d+(?:[.,]\d+)*", text)))
+    return frozenset({word[:BEGINNING] for word in _content(text)} | set(re.findall(r"\d+(?:[.,]\d+)*", in_digits(text))))
 
 
 def _opposed(said: AbstractSet[str], told: AbstractSet[str]) -> set[tuple[str, str]]:
@@ -301,7 +312,5 @@ def conceded(left: str, right: str) -> str:
 
 
 def figures(text: str) -> list[str]:
-    """Return the figures in a sentence, each with the sign or word that goes with it."""
-    return re.findall(
-        r"[$€£]?\d+(?:[.,]\d+)*(?:\s?(?:%|percent|per cent|k|m|bn|million|billion|thousand)\b|\s?%)?", text, re.IGNORECASE
-    )
+    """Return the figures in a sentence, each with the bound, sign or unit that goes with it; "one" is no figure."""
+    return _FIGURE.findall(in_digits(_ONE.sub("a", text)))

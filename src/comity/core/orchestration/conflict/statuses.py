@@ -139,14 +139,14 @@ BY_FIELD: Final = (
     (
         (
             r"(?:server|service|system|site|host|node|machine|app|api|database|db|network|cluster|website|device|equipment|pump|engine|"
-            rf"plant|line|printer|router|link|connection|backend|sensor|lift|elevator|gateway|vm|pod)_(?:{_STATE})|health|uptime"
+            rf"plant|line|printer|router|link|connection|backend|sensor|lift|elevator|gateway|vm|pod)(?:_(?:{_STATE}))?|health|uptime"
         ),
         RUNNING,
     ),
     (
         (
             r"(?:contract|licen[cs]e|subscription|policy|membership|lease|agreement|warranty|insurance|permit|visa|passport|"
-            rf"certificate|registration|domain)_(?:{_STATE}|validity)"
+            rf"certificate|registration|domain)(?:_(?:{_STATE}|validity))?"
         ),
         CONTRACTS,
     ),
@@ -156,7 +156,7 @@ BY_FIELD: Final = (
     ),
     (rf"(?:application|claim|proposal|bid|appeal|admission|grant)_(?:{_STATE}|decision|result|outcome)", APPLICATIONS),
     (rf"(?:employment|employee|staff|worker|attendance|presence|job|staffing)_(?:{_STATE})|employment|attendance", STAFF),
-    (rf"(?:door|gate|window|valve|shop|store|office|branch|road|bridge|airport|border|lid|shutter)_(?:{_STATE})", DOORS),
+    (rf"(?:door|gate|window|valve|shop|store|office|branch|road|bridge|airport|border|lid|shutter)(?:_(?:{_STATE}))?", DOORS),
     (
         (
             r"status|[a-z]+_state|progress|condition|stage|approval|decision|outcome|build|ticket|result|verdict|availability|stock|"
@@ -169,7 +169,8 @@ BY_FIELD: Final = (
 
 def common_status(one: str, other: str) -> bool:
     """Return whether two texts are words for one status of anything."""
-    return one in _COMMON and _COMMON[one] == _COMMON.get(other)
+    names = _COMMON if one in _COMMON and other in _COMMON else RUNNING
+    return one in names and names[one] == names.get(other)
 
 
 def status(said: str, names: dict[str, str]) -> str:

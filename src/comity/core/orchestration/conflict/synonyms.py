@@ -14,6 +14,7 @@ _SHORT: Final = {
     "intl": "international", "govt": "government", "univ": "university", "mgr": "manager", "asst": "assistant",
     "apt": "apartment", "fl": "floor", "bldg": "building", "ste": "suite", "ln": "lane",
     "pl": "place", "ct": "court",
+    "saint": "street", "sankt": "street",  # as both are St.
 }  # fmt: skip
 PASTS: Final = {
     "fell": "fall", "fallen": "fall", "rose": "rise", "risen": "rise", "grew": "grow", "grown": "grow", "shrank": "shrink",
@@ -32,6 +33,7 @@ _PHRASES: Final = {
     "on time": "punctual", "as planned": "punctual", "in stock": "available", "sold out": "unavailable",
     "out of stock": "unavailable", "in progress": "ongoing", "under way": "ongoing", "underway": "ongoing",
     "called off": "cancelled", "call off": "cancel", "turned down": "rejected", "turn down": "reject",
+    "voted down": "reject", "vote down": "reject", "no difference": "same", "no different": "same",
     "signed off": "approved", "past due": "overdue", "behind schedule": "delayed", "go up": "rise", "goes up": "rise",
     "went up": "rise", "going up": "rise", "go down": "fall", "goes down": "fall", "went down": "fall",
     "going down": "fall", "get better": "improve", "got better": "improve", "get worse": "worsen", "got worse": "worsen",
@@ -89,7 +91,12 @@ _PHRASES: Final = {
     "without exception": "always", "not exceeding": "at most", "no other than": "only", "not just": "also", "not until": "only",
     "walk away from": "abandon", "walk away": "abandon", "shut down": "disable",
     "power off": "disable", "take on": "hire", "bring in": "hire", "roll out": "deploy", "hand over": "deliver",
-    "hold off": "wait", "hold off on": "delay", "right away": "immediately",
+    "hold off": "not", "hold off on": "not", "vice president": "vp", "chief executive officer": "ceo", "chief executive": "ceo",
+    "chief financial officer": "cfo", "chief technology officer": "cto", "chief operating officer": "coo",
+    "human resources": "hr",
+    "bachelor of science": "bsc", "master of science": "msc", "bachelor of arts": "ba", "master of arts": "ma",
+    "master of business administration": "mba", "doctor of philosophy": "phd", "waiting for": "await", "waiting on": "await",
+    "waits for": "await", "right away": "immediately",
     "at once": "immediately", "straight away": "immediately", "take over": "acquire", "took over": "acquire",
     "back out of": "leave",
     "empty stomach": "fasting", "broke down": "fail", "break down": "fail", "went bankrupt": "bankrupt",
@@ -97,6 +104,9 @@ _PHRASES: Final = {
 }  # fmt: skip
 _PHRASE: Final = re.compile(rf"\b(?:{'|'.join(sorted(_PHRASES, key=len, reverse=True))})\b")
 _SWITCHED: Final = re.compile(r"\b(?:switch|turn)(?:ed|es|s|ing)?\s+(?P<what>(?:\w+\s+){0,3}?)(?P<way>on|off)\b")
+_LESS: Final = re.compile(
+    r"\bless (?=(?:expensive|costly|likely|common|important|effective|reliable|safe|popular|efficient|risky)\b)"
+)
 _CLASSES: Final = tuple(
     frozenset(line.split())
     for line in (
@@ -160,12 +170,11 @@ staff employee personnel workforce worker
 supplier vendor provider
 vehicle car automobile
 lorry truck
-plane aircraft airplane
 ship vessel boat
 shop store outlet
 plant factory
 flat apartment
-goods merchandise wares
+goods merchandise
 shipment consignment parcel package
 company firm business enterprise corporation
 repair fix mend
@@ -238,7 +247,7 @@ relocate move
 exceed surpass
 oppose resist
 praise commend applaud
-reply answer respond
+reply answer respond response
 inspect examine check
 assess evaluate gauge appraise
 warn caution
@@ -247,7 +256,6 @@ guilty convict convicted
 innocent acquit acquitted exonerated
 responsible accountable
 steal rob
-popular like
 rain rainy shower
 rival competitor
 benefit advantage
@@ -262,6 +270,10 @@ launch begin start
 reduce fall decrease lower drop cut
 fall decline decrease
 stock inventory
+positive favourable favorable
+negative unfavourable unfavorable adverse
+happy cheerful joyful merry glad
+gloomy sad miserable depressed
 hard difficult tough challenging
 easy simple straightforward
 excellent outstanding superb exceptional
@@ -300,7 +312,7 @@ rare infrequent
 normal usual ordinary typical standard
 abnormal unusual atypical
 complete full whole entire
-partial incomplete
+partial incomplete part
 transparent clear
 rough approximate
 precise exact accurate
@@ -312,7 +324,6 @@ calm peaceful tranquil
 angry furious irate
 sad unhappy
 afraid scared frightened
-tired exhausted weary
 hungry starving
 wealthy rich affluent
 insolvent bankrupt
@@ -366,7 +377,7 @@ broken defective faulty damaged
 essential necessary required
 suggest show indicate
 get receive obtain
-give provide supply offer
+give provide supply
 send dispatch forward mail
 expect predict forecast anticipate project
 beat defeat
@@ -389,7 +400,6 @@ work function operate
 tax levy
 fee charge
 stop prevent block
-like enjoy love
 hate dislike
 worsen degrade decline
 """
@@ -429,6 +439,7 @@ def are_exclusive(one: str, other: str) -> bool:
 def replaced(text: str) -> str:
     """Return a text in small letters with its phrases as single words."""
     text = _SWITCHED.sub(lambda found: f"{'enable' if found['way'] == 'on' else 'disable'} {found['what'] or ''}", text)
+    text = _LESS.sub("not ", text)
     before = None
     while before != text:
         before, text = text, _PHRASE.sub(lambda found: _PHRASES[found.group()], text)

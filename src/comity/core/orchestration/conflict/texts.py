@@ -118,13 +118,13 @@ _SO_WORDS: Final = (
     "granted given approved accepted covered included active enabled valid allowed permitted possible available present "
     "obtained signed confirmed verified complete passed required mandatory compulsory needed received authorised certified "
     "registered supported guaranteed met satisfied fulfilled true compliant eligible secured provided attached ready open "
-    "working installed"
+    "working installed incl including inclusive"
 )
 _NOT_SO_WORDS: Final = (
     "withheld denied refused rejected declined lapsed expired revoked excluded inactive disabled invalid forbidden prohibited "
     "banned impossible unavailable absent missing unsigned unconfirmed unverified incomplete failed optional voluntary "
     "unnecessary cancelled unsupported unmet breached violated false ineligible withdrawn closed broken lacking pending "
-    "uninsured uncovered unregistered uncertified outstanding"
+    "uninsured uncovered unregistered uncertified outstanding excl excluding exclusive"
 )
 _SAID_SO: Final = frozenset(map(root, _SO_WORDS.split()))
 _SAID_NOT: Final = frozenset(map(root, _NOT_SO_WORDS.split()))
@@ -225,7 +225,10 @@ def polarity(text: str, name: str) -> bool | None:
     is_about = any(word[:_ROOT_MIN] == other[:_ROOT_MIN] for word in words for other in about)
     if not is_about and not name.startswith(("has_", "have_")):
         return None
-    return not any(word in {"no", "not", "never", "none", "cannot", "without"} or word.endswith("n't") for word in words)
+    return not any(
+        word in {"no", "not", "never", "none", "cannot", "without", "pending", "awaiting"} or word.endswith("n't")
+        for word in words
+    )
 
 
 def items(text: str) -> list[str]:
@@ -237,14 +240,22 @@ def items(text: str) -> list[str]:
     return found if is_list and not any(word in FINITE or word in PASTS for word in WORD.findall(plain(text))) else []
 
 
+_DOTTED: Final = re.compile(r"\b(?:[a-z]{1,2}\.)+[a-z]{1,3}\b")  # b.sc, u.s.a
+
+
+def _undotted(found: re.Match[str]) -> str:
+    return found.group().replace(".", "")
+
+
 @lru_cache(maxsize=64)
 def _stems(text: str) -> tuple[str, ...]:
     return tuple(
         word if word[0].isdigit() else _DIGITS.get(word) or root(word)
-        for word in WORD.findall(replaced(plain(text).replace("-", " ")).replace("/", " "))
+        for word in WORD.findall(_DOTTED.sub(_undotted, replaced(plain(text).replace("-", " ")).replace("/", " ")))
     )
 
 
+_DENIALS: Final = frozenset({"no", "not", "never", "none", "cannot", "without", "pending", "awaiting"})
 _IP: Final = re.compile(r"(?:ip )?(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})(?P<rest>[:/]\d+)?", re.IGNORECASE)
 
 

@@ -8,6 +8,8 @@ from typing import Any, Final
 from comity.core.orchestration.conflict.quantity import Quantity, quantities
 
 _BY: Final = re.compile(r"\s*(?:[x×*]|\bby\b)\s*(?=[\d.])", re.IGNORECASE)
+_SCORE: Final = re.compile(r"^\s*(\d{1,3})\s?[:–-]\s?(\d{1,3})\s*$")
+_SCORES: Final = re.compile(r"(?:^|_)(?:score|result)$")
 _PLACE: Final = re.compile(r"(?:^|_)(?:coordinates?|coords?|location|position|gps|lat_?l(?:on|ng)|latitude|longitude)(?:_|$)")
 _DEGREES: Final = re.compile(r"^\s*(?P<number>[+-]?\d+(?:\.\d+)?)\s*°?\s*(?P<side>[nsew])?\s*$", re.IGNORECASE)
 _UNTIL: Final = tuple(
@@ -49,6 +51,12 @@ def _in_unit_of(bare: Quantity, last: Quantity) -> Quantity:
         return bare
     low = bare.low * last.size
     return Quantity(low, low, bare.half * last.size, last.dimension, size=last.size, is_whole=bare.is_whole)
+
+
+def score(value: Any, name: str) -> tuple[int, int] | None:
+    """Return the two sides of a score such as 1-0, which is no range, or 3:2 in `final_score`; None for any other value."""
+    found = _SCORE.match(value) if isinstance(value, str) and (":" not in value or _SCORES.search(name)) else None
+    return (int(found[1]), int(found[2])) if found else None
 
 
 def place(value: Any, name: str) -> tuple[float, float] | None:

@@ -51,7 +51,9 @@ _ADVERBS: Final = {
     for adverb in adverbs.split("|")
 }  # fmt: skip
 _VULGAR: Final = {"½": "1/2", "¼": "1/4", "¾": "3/4", "⅓": "1/3", "⅔": "2/3", "⅛": "1/8", "⅕": "1/5"}
-_MIXED: Final = re.compile(r"^(?P<whole>\d+(?: |-))?(?P<part>\d{1,2})/(?P<parts>[1-9]\d?) ?(?P<unit>[a-z%].*)?$", re.IGNORECASE)
+_MIXED: Final = re.compile(
+    r"^(?P<whole>\d+(?: |-))?(?P<part>\d{1,2})/(?P<parts>[1-9]\d{0,3}) ?(?P<unit>[a-z%].*)?$", re.IGNORECASE
+)
 _HYPHENED: Final = re.compile(r"^(\d+(?:\.\d+)?)-([a-z]{2,})(?=\b)", re.IGNORECASE)  # 27-inch
 _HOURS_AND: Final = re.compile(r"^(\d{1,2}) ?h ?(\d\d)$", re.IGNORECASE)  # 2h15
 _SYMBOL: Final = re.compile(r"^[a-z] ?= ?(?=[\d$€£~])", re.IGNORECASE)  # n = 250
@@ -127,7 +129,7 @@ _SIGNED: Final = tuple(  # texts that say a sign in words
 )
 
 
-def _in_digits(text: str) -> str:
+def in_digits(text: str) -> str:
     """Return a text with its numbers in digits: "one hundred and twenty" is 120, "two million" is 2 million."""
     return text if text.isdigit() else _MINUS.sub("-", _SPOKEN.sub(_digits, text))
 
@@ -169,7 +171,7 @@ def _of_roman(found: re.Match[str]) -> str:
 def reworded(text: str) -> str:
     """Return "twice a week", 5'10", 1 ½ inches and "two and a half years" with plain numbers, any other text as it is."""
     text = _THOUSANDS.sub(lambda found: found[0].replace(".", ""), text)
-    text = _in_digits(arabic(_ROUND.sub("", _FOLD.sub(r"\1-fold", text))))
+    text = in_digits(arabic(_ROUND.sub("", _FOLD.sub(r"\1-fold", text))))
     text = _HYPHENED.sub(r"\1 \2", _HOURS_AND.sub(r"\1 h \2 min", text.replace("mpg", "miles per gallon")))
     text = _SYMBOL.sub("", re.sub(r"[½¼¾⅓⅔⅛⅕]", lambda found: f" {_VULGAR[found[0]]}", text).strip())
     if text.lower() in _ADVERBS:
