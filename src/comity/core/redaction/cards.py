@@ -229,6 +229,17 @@ CARDS: tuple[PatternDetector, ...] = (
         not_after=NOT_AFTER_DIGIT,
     ),
     PatternDetector(
+        name="card_listed",
+        type="CARD",
+        category=Category.FINANCIAL,
+        priority=21,
+        pattern=LatePattern(rf"{BEFORE}[2-6][0-9]{{3}}(?:,[ ]?[0-9]{{4}}){{3}}{AFTER_DIGIT}"),
+        hint=rf"{HINT_BEFORE_WORD}[2-6][0-9]{{3}}(?:,[ ]?[0-9]{{4}}){{3}}",
+        accept=_accept_card_named,
+        need=Need.CONTEXT,
+        context=words(rf"(?:{_CARD_WORDS.alternatives})[^0-9;\n]{{0,24}}$"),
+    ),
+    PatternDetector(
         name="card_encoded",
         type="CARD",
         category=Category.FINANCIAL,

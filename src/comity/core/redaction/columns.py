@@ -55,14 +55,14 @@ IsNamed = Callable[[str], bool]  # whether words name a kind of personal data
 def cells_of(text: str, is_named: IsNamed, start: int = 0) -> Iterator[Cell | None]:
     """Yield the cells of the columns that are named, in order; None after each line, for a pause."""
     place = start
-    for line, line_end in _lines(text, start):
+    for line, line_end, next_line in _lines(text, start):
         if line < place or line_end - line > LINE_CHARS_MAX or _DIGIT.search(text, line, line_end):
             continue
         found = _HEADS.fullmatch(text, line, line_end)
         yield None
         if found is None:
             continue
-        place = line_end + 1
+        place = next_line
         sign = _SIGNS[int((found.lastgroup or "by0")[2:])]
         heads = [_head(text[first:last]) for first, last in split(text, found.start(), found.end(), sign)]
         if len(heads) > _CELLS_MAX or any(head.count(" ") >= _WORDS_MAX for head in heads):
@@ -70,17 +70,17 @@ def cells_of(text: str, is_named: IsNamed, start: int = 0) -> Iterator[Cell | No
         named = _named(heads, is_named)
         if not named:
             continue
-        for first, last in _lines(text, place):
+        for first, last, after in _lines(text, place):
             yield None
             if last - first > LINE_CHARS_MAX:
                 break
-            if first == line_end + 1 and _RULE.fullmatch(text, first, last):
-                place = last + 1
+            if first == next_line and _RULE.fullmatch(text, first, last):
+                place = after
                 continue
             cells = split(text, first, last, sign)
             if len(cells) != len(heads):
                 break
-            place = last + 1
+            place = after
             for number, head in named.items():
                 yield Cell(*cells[number], head)
     yield from _inserted(text, is_named, start)
@@ -168,9 +168,11 @@ def _head(text: str) -> str:
     return plain_words(text.strip(" \t\r\"'`*[]"))
 
 
-def _lines(text: str, start: int) -> Iterator[tuple[int, int]]:
+def _lines(text: str, start: int) -> Iterator[tuple[int, int, int]]:
+    """Yield where each line begins and ends, and where the next begins; in a text of one line a break may be escaped."""
+    by = "\n" if "\n" in text else "\\n"
     while start < len(text):
-        end = text.find("\n", start)
+        end = text.find(by, start)
         end = len(text) if end < 0 else end
-        yield start, end
-        start = end + 1
+        yield start, end, end + len(by)
+        start = end + len(by)

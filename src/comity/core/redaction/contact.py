@@ -327,7 +327,7 @@ CONTACT: tuple[PatternDetector, ...] = (
         hint=rf"\+[1-9](?:(?:{_GAP}|[ -]?(?:\n|\\n)[ ]?)[0-9]){{6}}|{HINT_BEFORE_DIGIT}00[1-9][0-9]{{0,2}}[ .\-]",
         accept=_accept_international,
         need=Need.NO_FOREIGN_LABEL,
-        context=_PHONE_WORDS,
+        context=words(_PHONE_WORDS.alternatives, r"\($"),  # in brackets behind a noun it is how to reach whom the noun names
         not_after=NOT_AFTER_DIGIT,
     ),
     PatternDetector(

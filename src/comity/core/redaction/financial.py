@@ -52,7 +52,9 @@ _CANADIAN_BANKS = frozenset(
     re.findall(r"[0-9]{4}", "0001 0002 0003 0004 0006 0010 0016 0030 0039 0219 0260 0270 0614 0621 0623 0809 0815 0828 0899")
 )
 
-_ACCOUNT_OR_BILL = "cuenta(?: de ahorros)?|帳號|сметка(?: №)?|kto|rekening|рахунок"  # of a bank, of a ledger, or a bill
+_ACCOUNT_OR_BILL = (  # of a bank, of a ledger, or a bill
+    "cuenta(?: de ahorros)?|帳號|сметка(?: №)?|kto|rekening|рахунок|kont[oa]|compte|conto|účtu|tilille|rachunku"
+)
 
 _UPI_BANKS = (  # which give a payment address in India
     "ok(?:hdfcbank|icici|sbi|axis)|ybl|ibl|axl|paytm|apl|upi|icici|hdfcbank|sbi|axisbank|kotak|freecharge|pt(?:hdfc|sbi|axis|yes)"
@@ -235,14 +237,17 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
         category=Category.FINANCIAL,
         priority=50,
         pattern=LatePattern(rf"{BEFORE}(?:[0-9]{{6,17}}|[0-9]{{2,8}}(?:[ -][0-9]{{2,8}}){{1,4}}){AFTER_DIGIT}"),
-        hint=rf"(?i:acc(?:oun)?t|a\\?/c|acc[^a-z]|konto|compte){HINT_GAP}[0-9]{{2}}(?:[0-9]{{4}}|[0-9]?[ \-][0-9]{{2}})",
+        hint=rf"(?i:acc(?:oun)?t|a\\?/c|acc[^a-z]|konto|compte|checking|chequing|savings)"
+        rf"{HINT_GAP}[0-9]{{2}}(?:[0-9]{{4}}|[0-9]?[ \-][0-9]{{2}})",
         accept=_accept_account,
         need=Need.CONTEXT,
         is_number=True,
         context=words(
             r"(?:bank\s?)?(?:account|acct|acc)\.?\s?(?:number|no|num|nr|#)",
             r"(?:bank|checking|chequing|savings|current|deposit|giro)\s?(?:account|acct|acc)",
-            rf"{WALL}[ ,;]{{1,3}}(?:account|acct?)\.?",  # behind the number of its bank
+            rf"{WALL}[ ,;]{{1,3}}(?:and )?(?:account|acct?|checking|chequing|savings)\.?",  # behind the number of its bank
+            "(?:into|to|from|in)(?: (?:my|our|his|her|their|the))? (?:checking|chequing|savings)",
+            r"(?:direct deposit|ach|payroll)[^0-9;\n]{0,32}(?:checking|chequing|savings)",
             "a/c",
             r"kontonummer|konto-?nr\.?",
             r"(?:numéro\s)?de\s?compte",
@@ -356,7 +361,9 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
         ],
         hint_labels=f"{ACCOUNT}|{_ACCOUNT_OR_BILL}|сч[её]т",
         hint_value="[0-9]{4}|[0-9](?:[ ./-]?[0-9]){6}",
-        not_followed=LatePattern(rf"[ ]?(?:%|€|\$|£|(?!(?:{BESIDE_ALONE})\b)[a-z]{{3,}})"),
+        not_followed=LatePattern(
+            rf"[ ]?(?:%|€|\$|£|(?:EUR|USD|GBP|CHF|PLN|CZK|SEK|NOK|DKK|HUF|RON)\b|(?!(?:{BESIDE_ALONE})\b)[a-z]{{3,}})"
+        ),
         keys=LatePattern("(?!)"),
     ),
 )

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
-from comity.core.redaction.shapes import plain_words
+from comity.core.redaction.shapes import COUNTED, is_foreign, plain_words
 
 # Between a label and a value in a pattern that holds both: quotes, stars and tags around a sign that says so.
 _AROUND = r"[\"'’`*_\\)\]>]{0,4}[ \t]{0,3}(?:</[a-z]{1,10}>[ \t]{0,2}){0,2}(?:<[a-z]{1,10}>){0,2}"
@@ -56,6 +56,10 @@ _WHOSE = re.compile(
 _OWNERS_MAX = 3  # "phone of the office of the landlord of the flat: "
 
 
+# "Licence (NSW) ", "Phone (home): ": which of several is meant.
+_BRACKETED = re.compile(r"[ ]?\((?P<words>[^()\d\0\n]{1,24})\)(?=[ :=#.\t]{0,4}\Z)")
+
+
 @lru_cache(maxsize=2048)
 def as_words(before: str) -> str:
     """Return the text before a value with the label that it ends with as words and a colon."""
@@ -83,8 +87,16 @@ def as_words(before: str) -> str:
     return head + joint
 
 
+def _counts(words: str) -> bool:
+    """Return whether words say that the number behind them counts something, or is the number of a thing."""
+    return any(is_foreign(word.lower()) or COUNTED.match(f" {word}") for word in words.split())
+
+
 def without_owners(before: str) -> Iterator[str]:
-    """Yield the text before a value without the words that say whose it is, one owner less each time."""
+    """Yield the text before a value without the words that say which or whose it is, one owner less each time."""
+    if ")" in before[-5:] and (bracketed := _BRACKETED.search(before)) and not _counts(bracketed["words"]):
+        before = before[: bracketed.start()] + before[bracketed.end() :]
+        yield before
     for _ in range(_OWNERS_MAX):
         whose = _WHOSE.match(before) if before[-1:] == " " else None
         if whose is None:

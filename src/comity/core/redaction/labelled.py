@@ -19,6 +19,7 @@ from comity.core.redaction.shapes import (
     HINT_BEFORE_LETTER,
     HINT_GAP,
     NUMBER_CHARS_MAX,
+    PERSONS,
     LatePattern,
     compile_all,
     compile_test,
@@ -41,12 +42,13 @@ _JOINT_WORDS = frozenset(
         " particular personal privado privat privé dienstlich geschäftlich home work office direct"
         " số nomor numarası číslo numărul αριθμός klienta klientki pacjenta seria serie série series серия серії"
         " физлица клиента пациента رقم alt alternate alternative secondary"
-        " μου είναι του tôi của là saya adalah yangu ni benim мой моя это мій це שלי הוא هو mój moje jest můj je az én"
+        " μου με στο είναι του tôi của là saya adalah yangu ni benim мой моя это мій це שלי הוא هو mój moje jest můj je az én"
         " meu este ми е"
         " moj numeroni mitt mit mijn mio mon c"
         " numurs numeris nombor nommer broj број številka szám száma מספר מס نمبر شماره नंबर संख्या নম্বর নাম্বার নং 번호",
     )
 )
+_JOINT_WORDS |= frozenset(PERSONS.split("|"))
 _JOINT_SUFFIX = "(?:番号|號碼|号码|号|번호|是|为|は)?"
 _NO_JOINTS = frozenset("!?$€£¥%+<>@&^~{}")  # they end a label's reach
 _LABEL_CHARS_MAX = 48
@@ -239,14 +241,14 @@ class LabelledDetector:
         for cut in _cuts(value):
             if cut >= _VALUE_CHARS_MIN and is_valid(value[:cut]):
                 rest = value[cut:] + after
-                is_counted = rest and (COUNTED.match(rest) or (not is_said and self._counts(rule, value[:cut], rest)))
+                is_counted = _PLAIN_NUMBER.fullmatch(value, 0, cut) and (
+                    COUNTED.match(rest) or (not is_said and self._counts(rule, rest))
+                )
                 return 0 if is_counted else cut
         return 0
 
-    def _counts(self, rule: Rule, value: str, rest: str) -> bool:
-        """Return whether the words behind a number say that it counts something; only a plain number can."""
-        if _PLAIN_NUMBER.fullmatch(value) is None:
-            return False
+    def _counts(self, rule: Rule, rest: str) -> bool:
+        """Return whether the words behind a plain number say that it counts something."""
         return any(one is not None and one.compiled.match(rest) for one in (self.not_followed, rule.not_followed))
 
 

@@ -97,7 +97,8 @@ _PERSONAL: Final = {
     "tw.residence": r"統一證號",
     "any_social": r"social (?:security|insurance)(?: number| no)?",
     "health": (
-        r"health (?:card|insurance)(?: number| no)?|krankenversicherten?-?n(?:umme)?r|kvnr|krankenversicherungsnummer"
+        r"health (?:card|insurance)(?: (?:policy|member|plan|card|id))?(?: number| no)?"
+        r"|krankenversicherten?-?n(?:umme)?r|kvnr|krankenversicherungsnummer"
         r"|versichertennummer"
         r"|ohip|chi(?: number)|mrn|medical record(?: number| no)?|patient (?:id|number|no)|assurance maladie|carte vitale|ramq"
         r"|tessera sanitaria|tarjeta sanitaria|hospital (?:number|no)|insurance member(?: id| number| no)?"
@@ -108,6 +109,11 @@ _PERSONAL: Final = {
         r"|historia clínica)|historia clínica"
         r"|病历号|病歷號|診察券番号|患者番号|환자 ?번호|номер (?:пациента|медкарты|медицинской карты)|رقم المريض"
         r"|מספר מטופל|hasta no"
+    ),
+    "member": (
+        r"(?:member(?:ship)?|subscriber|enrollee|insured|policy ?holder|beneficiary)"
+        r" (?:id(?:entification)?(?: number| no)?|number|no)"
+        r"|(?:medicaid|medi-?cal)(?: id)?(?: number| no)?"
     ),
     "fr.cni": r"carte (?:nationale )?d['’]identit[eé]|cni",
     "any": (
@@ -299,6 +305,7 @@ _SHAPES: Final = {
     "us.alien": "A?[0-9]{8,9}",
     "ca.phn": "[0-9]{9,10}", "jp.pension": "[0-9]{10}", "jp.residence": "[A-Z]{2}[0-9]{8}[A-Z]{2}",
     "tw.residence": "[A-Z][A-D89][0-9]{8}",
+    "member": "[A-Z]{1,4}[0-9]{8,14}(?:[A-Z][0-9]{1,2})?",
     "mz.nuit": "[0-9]{9}", "br.cns": "[1-9][0-9]{14}", "tr.vkn": "[0-9]{10}", "pe.ruc": "[0-9]{8,13}",
     "ve.tax": "[VEJPG][0-9]{9}",
 }  # fmt: skip

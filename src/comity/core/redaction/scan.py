@@ -200,7 +200,7 @@ class Scanner:
         """Return the values of named columns and all others. A value may take a border between cells with it, so columns are
         read again once values are hidden."""
         cells: list[Span] = []
-        if "\n" not in text and "VALUES" not in text:
+        if "\n" not in text and "VALUES" not in text and "\\n" not in text:
             return (yield from self._search(text, walls, start, left, memory))
         found: list[Span] = []
         for number in range(_TABLE_ROUNDS_MAX):

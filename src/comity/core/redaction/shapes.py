@@ -79,7 +79,7 @@ _FOREIGN_NOUNS = frozenset(
         r"[^\W\d_]+",
         "order purchase invoice inv po receipt quote quotation estimate ticket case incident issue bug ref reference "
         "sku upc ean gtin asin isbn issn doi imei tracking shipment parcel waybill awb part item product article "
-        "model batch lot serial asset build version ver v release rev revision firmware patch driver commit hash "
+        "model batch lot serial asset build version ver v release rev revision firmware patch commit hash "
         "checksum sha uuid guid key token txn transaction trace span request correlation event job run task step row "
         "line page section chapter clause figure table room seq sequence document doc contract agreement policy "
         "claim booking reservation confirmation flight gate sensor meter device port pid process error code "
@@ -110,7 +110,7 @@ _FOREIGN_NOUNS = frozenset(
         " lähetys tellimus "
         "arve pasūtījums līgums užsakymas sutartis παραγγελία τιμολόγιο σύμβαση προϊόν δέμα замовлення договір"
         " накладна поръчка "
-        "pesanan faktur kontrak produk zending pakbon lieferung spedizione bolla expédition livraison envío envio "
+        "artikkeli pesanan faktur kontrak produk zending pakbon lieferung spedizione bolla expédition livraison envío envio "
         "stück stk units pieces pcs ",
     )
 )
@@ -179,10 +179,21 @@ def _unicode_class(escape: re.Match[str]) -> str:
     return _UNICODE_CLASSES.get(escape[1], escape[0])
 
 
+# Whose a value is, also in the case that languages without a preposition put it in: "data urodzenia pacjenta".
+PERSONS: Final = (
+    "pupil|student|wife|husband|son|daughter|mother|father|baby|guest|passenger|guardian|caller|insured|beneficiary|driver|nurse"
+    "|patienten|kunden|mitarbeiters|schülers|versicherten|mieters|élève|salarié|alumno|alumna|aluno|aluna|hijo|hija|filho|filha"
+    "|figlio|figlia|bambino|bambina|paziente|pacjenta|pacjentki|klienta|klientki|dziecka|ucznia|uczennicy|pracownika|pracownicy"
+    "|pacienta|pacientky|dítěte|dieťaťa|žáka|žiaka|zaměstnance|zamestnanca|пациента|пациентки|клиента|ребёнка|ребенка|ученика"
+    "|сотрудника|пацієнта|клієнта|дитини|учня|potilaan|lapsen|asiakkaan|beteg|gyermek|tanuló|dolgozó|pacientului|copilului"
+    "|clientului|pacijenta|djeteta|deteta|učenika|öğrenci|çalışan|müşteri|patientens|barnets|kundens|elevens"
+    "|matki|ojca|żony|męża|syna|córki|rodzica|opiekuna|matky|otce|manželky|manžela|матери|отца|жены|мужа|сына|дочери|мами|тата"
+    "|madre|padre|esposa|marido|mère|père|mari|femme|fils|fille|mutter|vater|frau|sohn|tochter|mamá|papá|moglie|marito|mãe|pai"
+)
 # What may stand between a label and its value. Another word ("zip archive 90210") says that the label is not the value's.
 _GAP_WORDS = (
     "numbers?|numero|número|numéro|nummer|номер|no|nr|num|nos|n°|nº|id|ids|code|codes|details|is|was|are"
-    "|as|at|on|in|for|of|to|the|a|my|our|your|his|her|their|and|or|und|et"
+    "|as|at|on|in|for|of|to|it|its|here|yes|sure|okay|ok|well|ready|the|a|my|our|your|his|her|their|and|or|und|et"
     "|aos|dia|le|la|il|el|em|dne|op|på|dnia|den|am|ist|est|es|mr|mrs|ms|dr|customer|client|patient|employee|user"
     "|member|person|holder|owner|new|old|home|work|bank|on file|ending|reads?|says|value|field"
     "|equals|also|following|below|again|attached|provided|given|recorded|registered|quoted|stated|which|that|by|via|under|me|us|him|them|uk|us|ca|gb|canadian|american"
@@ -190,6 +201,7 @@ _GAP_WORDS = (
     "|numurs|numeris|száma?|nomor|nombor|nommer|numru|numarası|numer|číslo|broj|број|številka|αριθμός|מס|מספר|رقم|نمبر|شماره"
     "|नंबर|संख्या|নম্বর|নাম্বার|নং|на|dana|dnia|en|a|conduire|conducere"
     "|du|de|del|della|di|do|da|der|des|van|von|titular|paciente|assuré|enfant|kind|kindes|child|spouse|tenant|applicant"
+    f"|{PERSONS}"
 )
 _GAP = re.compile(
     rf"(?:[\W_]|(?<![^\W_])(?i:{_GAP_WORDS})(?![^\W_])|(?<![^\W_])[A-Z][a-zà-ɏ'’]{{1,20}}(?![^\W_])"
@@ -259,7 +271,9 @@ _BESIDE_ALONE = frozenset(
         "gestern bereits hier déjà ayer ieri ontem gisteren wczoraj včera вчера pay paid paying using zahlen bezahlt"
         " payé pagado pagato pago betaald "
         "privat dienstlich geschäftlich privé perso maison casa trabajo oficina lavoro ufficio domicilio thuis werk dom praca "
-        "visa mastercard amex maestro jcb discover unionpay diners credit debit full actual correct ",
+        "visa mastercard amex maestro jcb discover unionpay diners credit debit full actual correct "
+        "numeroon numerosta numerem numeru numery číslo číslu čísle számon számot számra номер номеру номером numret nummeret "
+        "numarasına numarasından numarayı numaradan numărul numero numéros ",
     )
 )
 BESIDE_ALONE: Final = "|".join(sorted(_BESIDE_ALONE))

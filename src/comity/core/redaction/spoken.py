@@ -24,13 +24,14 @@ _DIGITS = {
 _MORE = re.findall(
     r"\w+",
     "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty thirty forty fifty sixty seventy"
-    " eighty ninety dix onze douze treize quatorze quinze seize vingt vingts trente quarante cinquante soixante et une"
+    " eighty ninety hundred thousand"
+    " dix onze douze treize quatorze quinze seize vingt vingts trente quarante cinquante soixante et une"
     " due tre quattro cinque sei sette otto nove um uma dois duas três quatro sete oito meia nul een één twee drie vijf zes"
     " zeven negen jeden dwa trzy cztery pięć sześć siedem osiem dziewięć ноль нуль один два три четыре пять шесть семь восемь"
     " девять sıfır bir iki üç dört beş altı yedi sekiz dokuz noll ett två tre fyra fem sex sju åtta nio en to fire syv otte ni"
     " seks",
 )
-_DOUBLE = "(?:[dD]ouble|[tT]riple)[ ]"
+_DOUBLE = "(?:[dD]ouble|[tT]riple)[ -]"
 
 
 def _first_of(numbers: list[str]) -> str:
@@ -56,8 +57,8 @@ _NOT_INSIDE = "".join(
     rf"(?<!(?<![^\W_])(?i:{'|'.join(sorted({word for word in _ALL if len(word) == size}))})[ ,.-])"
     for size in sorted({*map(len, _ALL)})
 )
-_SPOKEN_HINT = f"(?:(?:double|triple)[ ])?(?:{'|'.join(sorted(_PLAIN, key=len, reverse=True))})"
-_WORDED_HINT = f"(?:(?:double|triple)[ ])?(?:{'|'.join(sorted(set(_ALL), key=len, reverse=True))})"
+_SPOKEN_HINT = f"(?:(?:double|triple)[ -])?(?:{'|'.join(sorted(_PLAIN, key=len, reverse=True))})"
+_WORDED_HINT = f"(?:(?:double|triple)[ -])?(?:{'|'.join(sorted(set(_ALL), key=len, reverse=True))})"
 
 SPOKEN: tuple[PatternDetector, ...] = (
     PatternDetector(
@@ -88,6 +89,7 @@ SPOKEN: tuple[PatternDetector, ...] = (
             "cell",
             "whatsapp",
             "(?:my|our|his|her|their) number",
+            "(?:call|ring|phone|text|dial|reach|try)(?: (?:me|us|him|her|them))?(?: (?:back|up))?(?: (?:on|at))?",
         ),
     ),
 )
