@@ -37,7 +37,7 @@ _THEN: Final = (
     r"next(?=\s*,|\s+(?:up|please|{verb}))|(?:once|when|as\s+soon\s+as)\s+(?:(?:you|we)(?:'re|\s+are|'ve|\s+have)\s+(?:done|finished|got\s+"
     r"(?:it|that|them))|(?:you|we)\s+have\s+(?:it|that|them|both|all|those|these|the\s+(?:answers?|results?|numbers|figures))|"
     r"you\s+(?:know|see)\s+(?:it|that|them|this|the\s+(?:answers?|results?))|(?:that|this|it|which)(?:'s|\s+is|\s+has\s+been)\s+(?:done|finished|complete|completed|ready|in|clear|through|settled|decided|known|"
-    r"sorted|fixed|agreed|over)|"
+    r"sorted|fixed|agreed|over|confirmed|approved|signed|paid|sent|received|cleared|checked|booked|verified|accepted)|"
     r"done|finished|complete|completed|ready)(?:\s+with\s+(?:that|it|this))?|"
     r"(?:once|when|as\s+soon\s+as|after)\s+(?:both|all|they|everyone|everybody)(?:\s+of\s+(?:them|these|those))?\s+(?:have|has|are)\s+"
     r"(?:[a-z]+(?:ed|en)|done|ready|in|back|there)|with\s+that\s+(?:done|in\s+hand)|second(?:ly)?(?=\s*,|\s+{verb})|"

@@ -24,12 +24,12 @@ _AT_ONCE: Final = re.compile(
     re.IGNORECASE,
 )
 _LISTED: Final = re.compile(
-    r"\s*,?\s+and\s+(?:also|separately)\s+|\s*,\s*and\s+|\s*,?\s+(?:as\s+well\s+as|along\s+with|plus)\s+|\s*,\s*|\s+and\s+",
+    r"\s*,?\s+and\s+(?:also|separately)\s+|\s*,\s*and\s+|\s*,?\s+(?:as\s+well\s+as|along\s+with|plus)\s+|\s*,\s*|\s+(?:and|\+|&)\s+",
     re.IGNORECASE,
 )
 _THINGS: Final = re.compile(
     r"^(?P<lead>(?:i|we)(?:'d|\s+would)?\s+(?:need|want|like)|give\s+(?:me|us)|get\s+(?:me|us)|prepare|send\s+me|need)?\s*"
-    r"(?:(?:(?:these|the\s+following|two|three|four|five|several)\s+)+(?:things|items|documents|deliverables|outputs)|in\s+one\s+go|all\s+in\s+one)(?:\s+please)?\s*:\s*"
+    r"(?:(?:(?:these|the\s+following|two|three|four|five|several)\s+)+(?:things|items|documents|deliverables|outputs)|in\s+one\s+go|all\s+in\s+one)(?:\s+please)?(?:\s*:|\s+[–—-])\s*"
     r"(?P<things>.+)$",
     re.IGNORECASE,
 )
@@ -40,14 +40,14 @@ _SECOND_OBJECT: Final = re.compile(  # "calculate the NPV first, then the IRR"
     re.IGNORECASE,
 )
 # One verb, two things, each with a complement of its own: "find a hotel in Turin and a train from Milan".
-_WITH_OWN: Final = r"(?:[\w'’-]+\s+){1,4}?(?:for|in|of|from|on|at|to)\s+[^,;:.?!]{2,60}"
+_WITH_OWN: Final = r"(?:[\w'’-]+\s+){1,4}?(?:for|in|of|from|on|at|to|about)\s+[^,;:.?!]{2,60}"
 _ASKED_FOR: Final = re.compile(
     r"^(?P<verb>(?:find\s+out|find|know|provide|obtain|get|book|order|fetch|pull|request|arrange|reserve|buy|prepare|write|draft|create|check|make|schedule|design|look\s+up)"
     r"(?:\s+(?:me|us))?|(?:i|we)(?:'d|\s+would|\s+hereby|\s+also)*\s+(?:need|want|like|request|require)(?:\s+to\s+(?:know|see|have))?|(?:i'm|we're)\s+(?:after|looking\s+for)|(?:give|send|show|tell)\s+(?:me|us))\s+",
     re.IGNORECASE,
 )
 _THING_OF_ITS_OWN: Final = re.compile(
-    rf"^(?:(?:an?|the|my|our|one|two|three|four)\s+{_WITH_OWN}|[a-z]+s\s+(?:for|in|from|on|at|to)\s+[^,;:.?!]{{2,60}})[.!?]?$",
+    rf"^(?:(?:an?|the|my|our|one|two|three|four)\s+{_WITH_OWN}|one\s+(?:for|in|from|on|at|to)\s+[^,;:.?!]{{2,60}}|[a-z]+s\s+(?:for|in|from|on|at|to)\s+[^,;:.?!]{{2,60}})[.!?]?$",
     re.IGNORECASE,
 )
 _TWO_ENDS: Final = re.compile(  # "send the lease to Ann and the keys to Bob", "ask Jo for the number and Ravi for the date"

@@ -61,6 +61,8 @@ _ASKED_FOR: Final = re.compile(
     re.IGNORECASE,
 )
 _THING: Final = re.compile(r"^an?\s+[\w-]+\s+\w+", re.IGNORECASE)
+_OTHER_THING: Final = re.compile(r"^(?:an?|the|my|our)\s+[\w-]+\s+\w+", re.IGNORECASE)  # behind "also"
+_BOTH: Final = re.compile(r"\bboth\s+(?P<one>[\w'’-]+(?:\s+[\w'’-]+){0,2})(?<!s)\s*$", re.IGNORECASE)
 _OF_ITS_OWN: Final = re.compile(r"\b(?:for|of|about|to|on)\b", re.IGNORECASE)
 _HOLDING: Final = re.compile(r"\b(?:with|between|including|containing|comparing|that|which|featuring|from)\b", re.IGNORECASE)
 
@@ -76,6 +78,7 @@ _QUOTE: Final = re.compile(r"\s*[\"'“‘]")
 _LISTED: Final = re.compile(r",\s*((?:[\w'’-]+\s*){1,3})$")
 _COMMA: Final = re.compile(r",(?!\d)")
 _SAY: Final = re.compile(r"\s*say\s+(?:\d|about|around|by\b)", re.IGNORECASE)  # for example
+_THEN_LATER: Final = re.compile(r"[,;]\s*(?:and\s+)?(?:then\b|once\b|after\b|if\s+(?:both|all|they)\b)", re.IGNORECASE)
 _LONE: Final = re.compile(r"\s*([\w-]+)\s*,")
 _PREDICATE: Final = re.compile(
     r"^\w+\s+(?:(?:since|been|not|also|still|already|never|now)\b|\w+(?:ed|ly|ing)\b)", re.IGNORECASE
@@ -235,7 +238,9 @@ def _cuts(sentence: str) -> list[Piece]:
                 link, start = kind, found.end()
             continue
         left = verb + left
-        is_second = kind in {Link.AND, Link.ALSO} and _is_second_thing(left, right)
+        is_second = kind in {Link.AND, Link.ALSO} and _is_second_thing(
+            left, right, _OTHER_THING if kind is Link.ALSO else _THING
+        )
         if is_second or _is_cut(left, right, kind, found.group(), is_first=not pieces):
             pieces.append(Piece(left, link))
             start, link, verb = found.end(), kind, _asked_by(left) if is_second else ""
@@ -267,6 +272,8 @@ def _is_cut(left: str, right: str, kind: Link, connective: str, *, is_first: boo
         return False  # if …, then …
     if is_inside(left, right, connective):
         return False
+    if kind is Link.AND and (both := _BOTH.search(left)) and not starts_like_a_clause(both["one"]):
+        return False  # "that cover both theft and water damage"
     if is_strong:
         return True
     if len(said) == 2 and said[1] in VERBS and told[0] in VERBS and "," not in connective:
@@ -327,10 +334,10 @@ def _is_caused(text: str) -> bool:
     return found is not None and (found["verb"] is None or found["verb"].lower() in VERBS)
 
 
-def _is_second_thing(left: str, right: str) -> bool:
+def _is_second_thing(left: str, right: str, thing: re.Pattern[str]) -> bool:
     """Return whether two things are asked for by one verb: "I need a forecast of sales and a persona for students"."""
     asked = _ASKED_FOR.match(without_politeness(left))
-    if not asked or not _THING.match(right) or _HOLDING.search(left):
+    if not asked or not thing.match(right) or _HOLDING.search(left):
         return False
     return asked["proposed"] is None or bool(_OF_ITS_OWN.search(left))  # "suggest a name and a slogan for the shop" is one
 
@@ -383,6 +390,8 @@ def _begins(text: str, kind: Link) -> bool:
         return True  # "as well as ordering a taxi"
     if not words:
         return False
+    if kind is Link.AND and (next_step := _THEN_LATER.search(text)):
+        text = text[: next_step.start()]  # "from Ann and from Bob, then compare them"
     after = without_back_phrase(text)
     if after != text.lstrip() and starts_like_a_clause(after):
         return True

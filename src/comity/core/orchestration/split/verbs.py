@@ -172,7 +172,7 @@ PAIRING: Final = frozenset(
 LOOKING: Final = frozenset(
     {"look", "read", "review", "examine", "inspect", "scan", "study", "check", "see", "go", "take", "open", "search", "think"}
 )
-_ALSO: Final = r"(?:'d|\ would|\ will|'ll|\ also|\ really|\ then)*"
+_ALSO: Final = r"(?:'d|\ would|\ should|\ will|'ll|\ also|\ really|\ then)*"
 _POLITE: Final = re.compile(
     rf"""^(?:
     (?:please|kindly|just|now|so|oh|ok|okay|hi|hey|hello|well|also|too|quickly|briefly|maybe|perhaps|again|simply|always|additionally
