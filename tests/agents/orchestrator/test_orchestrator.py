@@ -255,6 +255,22 @@ async def test_things_that_one_verb_asks_for_are_served_apart_and_recalled_with_
     assert "irr 19 % (presented just now" in second.message
 
 
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("Forecast our costs and project the sales", 1),  # two clauses of one intent
+        ("Calculate the net present value and the weather", 1),  # no agent serves the second thing
+        ("What is the npv and the segments?", 2),
+    ],
+)
+async def test_a_request_has_as_many_parts_as_intents_that_agents_serve(text: str, parts: int) -> None:
+    """Dies where clauses of one intent are done twice, or where a thing that no agent serves becomes a part."""
+    office = Office()
+    async with Node(agents=office.agents) as node:
+        reply = await ask(node, text, FLOWS)
+    assert (reply.status, len(reply.data["components"]), len(office.calls)) == ("success", parts, parts)
+
+
 # --- session continuity ---
 
 
