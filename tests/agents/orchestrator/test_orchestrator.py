@@ -352,6 +352,24 @@ async def test_a_correction_in_words_reroutes_the_last_request_and_is_learnt() -
     assert again.data["classification"]["primary"] == "generate"
 
 
+async def test_a_no_that_asks_for_the_same_again_or_for_nothing_we_do_teaches_nothing() -> None:
+    office = Office()
+    async with Node(agents=office.agents) as node:
+        await ask(node, "segment our customers")
+        await ask(node, "no, segment our customers")
+        await ask(node, "no, hello")
+        lessons = await node.call("ORC", "ORC_LESSONS", user_id="u1")
+    assert (lessons.data, set(office.codes)) == ([], {"AUD_SEGMENT_BUILD"})
+
+
+@pytest.mark.parametrize(("text", "is_told"), [("forecast our costs", False), ("forecast our costs, then draft a memo", True)])
+async def test_a_plan_is_told_before_the_work_where_a_request_has_several_parts(text: str, is_told: bool) -> None:
+    async with Node(agents=Office().agents) as node:
+        handle = node.start_call("ORC", "ORC_ROUTE", {"text": text}, user_id="u1")
+        told = [event.data async for event in handle.events() if event.kind == "progress"]
+    assert any("plan" in one for one in told) is is_told
+
+
 def test_lessons_survive_a_restart_and_can_be_undone(tmp_path: Any) -> None:
     text, store = "segment our customers", tmp_path / "orc.db"
 

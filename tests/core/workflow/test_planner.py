@@ -107,6 +107,16 @@ def test_the_first_of_two_branches_wins_and_the_other_is_stopped():
     assert run.finish.reply["status"] == "success"
 
 
+@pytest.mark.parametrize("other", ["{wait: 1h}", "{ask: 'Sure?'}", "{wait: {event: paid}}"])
+def test_a_branch_that_only_waits_is_stopped_by_the_one_that_wins_and_the_run_ends(other):
+    """Dies where a stopped wait, question or event is never settled: the run would wait for it."""
+    run = Run(f"workflow: race\nnodes: {{a: {{call: A/X}}, w: {other}, d: {{call: D/X, join: any, after: [a, w]}}}}")
+    while run.called != ["a", "d"]:
+        run.apply(next(one for one in run.pending if isinstance(one, history.Settled)))
+    run.apply(run.pending[-1])
+    assert (run.finish.status, run.finish.reply["status"]) == ("completed", "success")
+
+
 def test_a_run_ends_with_a_step_that_leads_to_a_join_which_has_fired():
     run = Run(
         """

@@ -64,6 +64,17 @@ def deliver(world: World, sender: str, message: wire.Message) -> None:
     world.network.deliver(sender, "n2", wire.encode(message))
 
 
+def test_a_call_that_takes_long_is_asked_for_once_and_then_inquired_about() -> None:
+    """Dies where the other node does not say that it has taken a call: it would be asked for again and again."""
+
+    async def case(world: World, one: Node, two: Node) -> None:
+        task, _ = await begun(world, one)
+        assert (await task).status == "success"
+        assert (len(world.messages(wire.Ask)), bool(world.messages(wire.Inquire))) == (1, True)
+
+    play(case, [asker()], [worker()])
+
+
 # --- who may cancel ---
 
 

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from comity import Agent, Context, Node
+from comity import Agent, Context, Node, Reply
 
 MAP = '{over: "{{input.of}}", concurrency: 50}'
 FIFTY = {"of": list(range(50))}
@@ -42,6 +42,13 @@ class Team:
             self.ran.append("undo")
             (await ctx.call("B", "LEAF")).unwrap()
             return {}
+
+        @first.capability("SPEND")
+        async def spend(ctx: Context, calls: bool) -> Reply:
+            ctx.report_usage(prompt_tokens=100)
+            if calls:
+                (await ctx.call("B", "LEAF")).unwrap()
+            return Reply.failure("no", code="OWN_CODE")
 
         @second.capability("LEAF")
         async def leaf() -> dict:
@@ -93,6 +100,14 @@ def test_no_step_begins_once_the_tokens_of_the_run_are_used_up():
     reply, record = ended(team, text, given=FIFTY)
     assert reply.error.code == "WORKFLOW_LIMIT_REACHED"
     assert record.tokens == 180
+
+
+@pytest.mark.parametrize(("calls", "code"), [("true", "WORKFLOW_LIMIT_REACHED"), ("false", "OWN_CODE")])
+def test_a_step_that_used_all_tokens_fails_the_run_with_its_limit_only_if_it_lacked_some(calls, code):
+    """Dies where the code of a step's failure is not compared: every failure without tokens left would be the limit's."""
+    text = f"workflow: w\nlimits: {{tokens_max: 100}}\nnodes:\n  x: {{call: A/SPEND, input: {{calls: {calls}}}}}"
+    reply, _ = ended(Team(), text)
+    assert reply.error.code == code
 
 
 def test_what_was_done_is_taken_back_though_the_run_has_no_call_left():
