@@ -23,6 +23,7 @@ _SPOKEN: Final = re.compile(
 )
 _NAMED_HOUR: Final = re.compile(rf"^({'|'.join(_NUMERALS)})(?=$| ?[ap]\.?m)")
 _OF_DAY: Final = re.compile(r"\s+(?:in the (?P<part>morning|afternoon|evening)|at night)$", re.IGNORECASE)
+_OPENING: Final = re.compile(r"^(?:from )?(\d{1,2})\s?(?:-|–|to|until)\s?(\d{1,2})$", re.IGNORECASE)
 _ON_A_DAY: Final = re.compile(
     r"^(?:on )?(?P<day>today|tomorrow|yesterday|(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:days?)?),?\s+"
     r"(?:at\s+)?(?P<at>.+)$",
@@ -122,6 +123,15 @@ def _minutes(text: str, *, is_part_said: bool) -> frozenset[int]:
     return (
         frozenset({said, (said + DAY // 2) % DAY}) if is_part_said and not found["half"] and hour <= 12 else frozenset({said})
     )
+
+
+def opening(value: Any) -> tuple[int, int] | None:
+    """Return from which hour to which "9-17" and "9 to 5" are; None for any other text."""
+    found = _OPENING.match(value.strip()) if isinstance(value, str) and len(value) <= 20 else None
+    if found is None:
+        return None
+    first, last = int(found[1]), int(found[2])
+    return first, last + 12 if last < first and last <= 12 else last
 
 
 def on_a_day(value: Any) -> tuple[str, Clock] | None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from comity.core.orchestration.conflict import answers, sentences, texts
-from comity.core.orchestration.conflict.clock import clock, clock_beside, on_a_day
+from comity.core.orchestration.conflict.clock import clock, clock_beside, on_a_day, opening
 from comity.core.orchestration.conflict.dates import Interval, embedded, intervals_of_both, meet, month
 from comity.core.orchestration.conflict.fields import Claim, walk
 from comity.core.orchestration.conflict.finding import Finding, Relation, Rules, is_missing, name_of, verdict
@@ -37,6 +37,7 @@ ITEMS_MAX: Final = 1_000  # of a list that are compared
 _YEARS: Final = re.compile(
     r"(?:^|_)(?:year|fy|founded|established|since|until|built|vintage|start|end|launch|deadline|due)(?:_|$)"
 )
+_OPEN: Final = re.compile(r"(?:^|_)(?:hours|opening|open|shift|slot|opening_times?)$")
 _MONTHS: Final = re.compile(r"(?:^|_)month$")
 _RANKED: Final = re.compile(r"(?:^|_)(?:rank|ranking|ranked|order|ordered|priority|priorities|top|sequence|steps)(?:_|$)")
 _FREE_TEXT: Final = re.compile(
@@ -46,8 +47,16 @@ _SEVERAL: Final = re.compile(r"\s*[,;](?!\d)\s*(?:and\s+|&\s*)?|\s+(?:and|&)\s+|
 _BRACKETS: Final = re.compile(r"^(?P<said>[^()]*\w[^()]*?)\s*\((?P<again>[^()]+)\)$")
 _CLOSED_SET: Final = re.compile(
     r"(?:^|_)(?:allergens?|allergies|ingredients|attendees|participants|signatories|members|permissions|roles|recipients|approvers|"
-    r"required|mandatory|included|excluded|team|crew|panel|board|speakers|authors|owners|directors|guests|winners|medications)(?:_|$)"
+    r"required|mandatory|included|excluded|team|crew|panel|board|speakers|authors|owners|directors|guests|winners|medications|"
+    r"languages|documents|days|dates|stops|sizes|colou?rs|exits|prerequisites|dependencies|contraindications|side_effects)(?:_|$)"
 )
+_PEOPLE: Final = re.compile(r"(?:ers|ors|ees|ists)$")  # inspectors, trustees
+_LISTED_IN_PART_WORDS: Final = (
+    "customers competitors drivers factors indicators sectors stakeholders influencers users buyers orders numbers papers "
+    "containers parameters suppliers partners servers layers offers followers readers viewers visitors filters errors sensors "
+    "monitors computers printers fees vendors triggers identifiers markers"
+)
+_LISTED_IN_PART: Final = frozenset(_LISTED_IN_PART_WORDS.split())
 _ONE_ANSWER: Final = re.compile(
     r"(?:^|_)(?:cause|reason|diagnosis|verdict|decision|outcome|culprit|who|recommendation|advice|proposal)(?:_|$)"
 )
@@ -158,6 +167,8 @@ def _dates(left: Any, right: Any, path: str, rules: Rules, depth: int) -> Findin
         return Finding(verdict(named == others), "days of the week")
     if (one or other) and (inside := embedded(right if one else left)):
         return Finding(verdict(meet(one or other, inside)), "date")
+    if _OPEN.search(name_of(path)) and (hours := opening(left)) and (told := opening(right)):
+        return Finding(verdict(hours == told), "from one to another")
     spans = [ends(value) for value in (left, right)]
     if spans[0] and spans[1]:
         found = [_dates(spans[0][at], spans[1][at], path, Rules(), 0) for at in (0, 1)]
@@ -394,9 +405,11 @@ def _lists(left: Any, right: Any, path: str, rules: Rules, depth: int) -> Findin
     shared = min(in_other, in_one)
     is_either = in_other == len(one) or in_one == len(other)
     is_both = in_other == len(one) and in_one == len(other)
-    if shared and (is_both if _CLOSED_SET.search(name) else is_either):
+    is_people = bool(_PEOPLE.search(name)) and name.rpartition("_")[2] not in _LISTED_IN_PART
+    is_closed = is_people or bool(_CLOSED_SET.search(name))
+    if shared and (is_both if is_closed else is_either):
         return Finding(Relation.AGREE, "list", "" if len(one) == len(other) else "one list has more")
-    if _CLOSED_SET.search(name):
+    if is_closed:
         return Finding(Relation.CONFLICT, "list", "one list has more")
     likeness = shared / (len(one) + len(other) - shared)
     if len(one) == len(other) <= SHORT_LIST and not _OPEN_SET.search(name):

@@ -93,7 +93,8 @@ _TWO_DIGITS: Final = re.compile(  # FY25, Q2 '25, 03.04.25, 3-Apr-25, Apr '25
 _THE: Final = re.compile(r"^the (?=\d)", re.IGNORECASE)
 _TWO_YEARS: Final = re.compile(r"^fy ?['’]?(\d\d)(?=[/-]\d\d$)", re.IGNORECASE)  # FY24/25
 _UNTIL: Final = re.compile(
-    r"^(?:(?:valid|effective|due)\s+)?(?:(?:by\s+)?(?:cob|eod|close of business|end of (?:the )?day)(?:\s+on)?"
+    r"^(?:(?:valid|effective|due|expires|expiring|ends|ending|starts|starting|begins|beginning|published|released)"
+    r"\s+)?(?:best before|use by|(?:by\s+)?(?:cob|eod|close of business|end of (?:the )?day)(?:\s+on)?"
     r"|until|till|by|on|in|during|from|since|as of|due|before|no later than)\s+(?=.*\d{2})",
     re.IGNORECASE,
 )

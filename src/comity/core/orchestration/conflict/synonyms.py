@@ -81,7 +81,9 @@ _PHRASES: Final = {
     "recommends against": "avoid", "recommend against": "avoid",
     "recommended against": "avoid", "warn against": "avoid", "warns against": "avoid", "refrain from": "avoid",
     "steer clear of": "avoid", "hiring freeze": "freeze hiring",
-    "failed to": "not", "fails to": "not", "fail to": "not", "refused to": "not", "refuses to": "not", "refuse to": "not",
+    "failed to": "not", "still needs": "not", "still need": "not", "has yet to": "not", "have yet to": "not",
+    "yet to be": "not",
+    "in need of": "not", "fails to": "not", "fail to": "not", "refused to": "not", "refuses to": "not", "refuse to": "not",
     "unable to": "not", "no longer": "not", "lack of": "not", "absence of": "not", "free of": "not", "free from": "not",
     "far from": "not", "wait and see": "wait",
     "no more than": "at most", "not more than": "at most", "no less than": "at least", "not less than": "at least",
@@ -118,6 +120,11 @@ _CLASSES: Final = tuple(
         "red green blue yellow black white grey gray brown orange purple pink",
         "north south east west",
         "left right",
+        "in outside",
+        "inside outside",
+        "to from",
+        "with without",
+        "once twice thrice",
         "seconds minutes hours days weeks months years",
         "minute hour day week month year",
         "daily weekly monthly quarterly yearly annually",
@@ -270,6 +277,12 @@ launch begin start
 reduce fall decrease lower drop cut
 fall decline decrease
 stock inventory
+maize corn
+potable drinkable
+staffed manned
+soy soya
+aubergine eggplant
+courgette zucchini
 positive favourable favorable
 negative unfavourable unfavorable adverse
 happy cheerful joyful merry glad
