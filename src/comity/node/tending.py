@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -17,8 +18,11 @@ from comity.ports import Journal
 from comity.runtime.call.path import CallPath
 from comity.runtime.call.resume import take_over
 
+log = logging.getLogger("comity")
+
 # How often a node looks for agents that are idle, and for calls of nodes that are gone.
 SWEEP_S_MAX: Final = 5.0
+HOLDUP_S: Final = 5.0  # for how long a batch is with the writer before an operator is told
 SAVED_AT_ONCE: Final = 8  # sessions in which calls without words have ended: each takes up to a few milliseconds
 SAVING_S: Final = 0.005  # between two such
 
@@ -32,6 +36,7 @@ class Tending:
         self._journal = journal
         self._sweeping: asyncio.TimerHandle | None = None  # the next time, from when it has begun
         self._saving: asyncio.TimerHandle | None = None  # while sessions are left to be saved
+        self._is_held_up = False  # the store could not be written when the node last looked
 
     def begin(self) -> None:
         """Look now, and again and again until `stop`."""
@@ -56,11 +61,23 @@ class Tending:
         delay = min(max(shortest / 2000, 0.05), SWEEP_S_MAX)
         self._sweeping = self._path.loop.call_later(delay, self.sweep)  # first: what fails here fails once
         self._path.activations.put_away_idle()
+        self._tell_holdup()
         if self._saving is None:
             self.save_sessions()
         with contextlib.suppress(UnavailableError):  # a store that cannot be read now may be the next time
             self.take_over()
             self._sweep_workflows()
+
+    def _tell_holdup(self) -> None:
+        """Log, once for each holdup, that the store cannot be written for the moment."""
+        journal, was_held_up = self._journal, self._is_held_up
+        self._is_held_up = isinstance(journal, SqliteJournal) and journal.under_way_s >= HOLDUP_S
+        if isinstance(journal, SqliteJournal) and self._is_held_up and not was_held_up:
+            others = ", ".join(journal.members.process_of(one) for one in journal.members.others())
+            cause = f"process {others}, if it is stopped within a commit, or for the disk" if others else "the disk"
+            log.warning(
+                "the store %s has not been written for %.0f s: calls wait for %s", journal.path, journal.under_way_s, cause
+            )
 
     def save_sessions(self) -> None:
         """Save a few sessions, and the others a little later: calls go on meanwhile."""

@@ -130,6 +130,11 @@ class SqliteJournal:
         """Whether a caller waits until something that was appended is written."""
         return self._is_written_for or bool(self._thens)
 
+    @property
+    def under_way_s(self) -> float:
+        """For how long the writer has had the batch that it writes, in seconds; 0 if it writes none."""
+        return self._spacing.under_way_s(self._loop.time()) if self._is_writing else 0.0
+
     # --- opening and closing ---
 
     def open(self) -> None:
