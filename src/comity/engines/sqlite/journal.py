@@ -16,6 +16,7 @@ import logging
 import sqlite3
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from queue import SimpleQueue
@@ -106,6 +107,7 @@ class SqliteJournal:
         self._open = 0  # calls that may settle any moment, as far as this journal saw them accepted
         self._is_writing = False  # the writer has a batch and will report
         self._is_written_for = False  # and a caller waits for it
+        self._handed_over_s = 0.0
         self._spacing = Spacing()
         self._timer: asyncio.TimerHandle | None = None
         self._pruner: Pruner | None = None  # used only by `prune`
@@ -132,8 +134,8 @@ class SqliteJournal:
 
     @property
     def under_way_s(self) -> float:
-        """For how long the writer has had the batch that it writes, in seconds; 0 if it writes none."""
-        return self._spacing.under_way_s(self._loop.time()) if self._is_writing else 0.0
+        """For how long the writer has had the batch that it writes, in seconds of real time; 0 if it writes none."""
+        return time.monotonic() - self._handed_over_s if self._is_writing else 0.0
 
     # --- opening and closing ---
 
@@ -268,7 +270,7 @@ class SqliteJournal:
                     tables.keep_newest(self._gathered, saved)
         self._is_written_for = bool(thens)
         self._spacing.begin(now_s, len(thens), has_left=bool(self._groups))
-        self._is_writing = True
+        self._is_writing, self._handed_over_s = True, time.monotonic()
         self._batches.put((groups, thens))
 
     def _reported(self, thens: list[Then], error: UnavailableError | None, rung: set[str]) -> None:

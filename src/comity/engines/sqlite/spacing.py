@@ -36,10 +36,6 @@ class Spacing:
         self._ended_s = now_s
         self._took_s.append(now_s - self._begun_s)
 
-    def under_way_s(self, now_s: float) -> float:
-        """Return how long ago the commit began that has not ended."""
-        return now_s - self._begun_s
-
     def delay_s(self, now_s: float, *, is_shared: bool) -> float:
         """Return how long the next commit is to wait; `is_shared` tells whether several users write."""
         distance_s = min((self._ended_s - self._begun_s) / 2, GATHER_S)
