@@ -22,6 +22,7 @@ from comity.core.redaction.shapes import CONTEXT_CHARS, NUMBER_CHARS_MAX
 # Where a value with a digit near its beginning may begin: "(089) 1234", "AB 123456", "September 3, 1984"; not inside "12.3.84".
 _NUMBER: Final = re.compile(r"(?<![A-Za-z0-9_])(?=[+(]{0,2}[^\W\d_]{0,10}\.?[- ]?[0-9])(?:(?<![0-9][-./])[^\W_]|[(+])")
 _UP_TO_DIGIT: Final = re.compile("(?s:.*)(?<![A-Za-z])[0-9]")  # but that of a word: "CVV2"
+_DIGITS: Final = re.compile("(?<![A-Za-z])[0-9]+")  # the same, each run of them
 _REST_OF_VALUE: Final = re.compile(r"\A[A-Za-z]+")  # which the digit before the words may belong to
 _OPENING = frozenset("+(")
 _NAMERS_KEPT = 4096
@@ -157,6 +158,8 @@ class Candidates:
         for detector in behind:
             found += _sorted(self._base, detector, detector.spans(text, self._place, stop))
         floor, namers, named_at = self._floor, self._namers, self._named_at
+        runs = _DIGITS.finditer(text, max(self._place - CONTEXT_CHARS, floor), end_max)
+        run, digit = next(runs, None), 0  # the digits to come, and where the last ones end
         for number, start in enumerate(_NUMBER.finditer(text, self._place, end_max), 1):
             place = start.start()
             if place >= stop:
@@ -166,12 +169,14 @@ class Candidates:
             # The words behind the last digit decide. Where they only join, the label may stand before an earlier value of a
             # list, but not with more between than is looked at when a value is judged.
             begin = max(place - CONTEXT_CHARS, floor)
-            digit = _UP_TO_DIGIT.match(text, begin, place)
-            words = text[begin if digit is None else digit.end() : place]
+            while run is not None and run.end() <= place:
+                digit = run.end()
+                run = next(runs, None)
+            words = text[max(begin, digit) : place]
             if words[-1:] in _OPENING:
                 words = words.rstrip("+(")  # which belong to the number: it may begin there too
             earlier = self._named if place - named_at <= CONTEXT_CHARS else ()
-            if digit is None and begin == floor and self._left:
+            if digit <= begin == floor and self._left:
                 words = _last_words(self._left + words)
             named, is_label = namers.of(words, earlier)
             self._named = named

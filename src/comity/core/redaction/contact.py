@@ -48,6 +48,8 @@ _ATOM = f"[{LETTER}0-9]{{1,64}}"
 _LOCAL = (
     rf"(?<![{LETTER}0-9]){_ATOM}+(?:[._%+'-]{{1,2}}+{_ATOM}+){{0,6}}+"  # nothing of it can be given back: a sign must follow
 )
+# Where it may begin: an @ follows, as itself or escaped, or more than can be looked at from here.
+_AT_LOCAL = rf"[{LETTER}0-9\"](?<![{LETTER}0-9](?s:.))(?:(?<=\")|(?=[{LETTER}0-9._+'-]{{0,60}}+[{LETTER}0-9._+'@%-]))"
 _LABEL = f"[{LETTER}0-9-]{{1,63}}"
 _DOT_WORDS = "punkt|punto|point|ponto|punt|kropka|tečka|точка|pont"
 _AT_WORDS = (
@@ -238,6 +240,7 @@ CONTACT: tuple[PatternDetector, ...] = (
             rf"(?:{_LOCAL}|(?<![^\s<(:,;])\"[^\"\n@]{{1,64}}\")(?:@|%40)(?:{_LABEL}\.){{1,5}}[A-Za-z]{{2,24}}(?![A-Za-z0-9])"
         ),
         shape_chars_max=832,
+        first=_AT_LOCAL,
         hint=rf"[{LETTER}0-9\"](?:@|%40)[{LETTER}0-9\-]",
         accept=_accept_email,
     ),

@@ -342,7 +342,7 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
         priority=38,
         pattern=LatePattern(
             rf"{BEFORE}(?:[A-Z]{{2,5}}9{{0,3}}[ ][0-9]{{6}}[ ][A-Z][A-Z9][0-9][ ]?[A-Z]{{2}}"
-            rf"|(?=[A-Z]{{0,8}}[0-9])[A-Z0-9](?:(?:[-/]|[ ](?=[0-9]))?[A-Z0-9]){{4,19}}){AFTER}",
+            rf"|(?=[A-Z]{{0,8}}[0-9])[A-Z0-9](?:(?:[-/]|[ ](?=[0-9]{{2}}))?[A-Z0-9]){{4,19}}){AFTER}",
             re.IGNORECASE,
         ),
         hint=rf"{HINT_BEFORE_LETTER}(?i:{in_hint(LICENCE)}){HINT_AFTER_LETTER}{HINT_GAP}[0-9]|[a-z](?:Driver|Driving){HINT_GAP}[0-9]",

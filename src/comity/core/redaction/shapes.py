@@ -52,7 +52,7 @@ LETTER: Final = "A-Za-z\u00c0-\u024f"  # inside a character class
 BEFORE: Final = r"(?<![A-Za-z0-9_])"
 WORD_BORDER: Final = "(?<![^\\W_])|(?<=[\u2e80-\u9fff\uac00-\ud7af])"  # these scripts have no spaces between words
 # Behind the first character of a match: it begins a word, or a hump inside of a key ("dbPassword", "PGPASSWORD").
-AT_WORD: Final = "(?:(?<![^\\W_\u2e80-\u9fff\uac00-\ud7af](?s:.))|(?<=[a-zGB][A-Z]))"
+AT_WORD: Final = "(?:(?<![^\\W_\u2e80-\u9fff\uac00-\ud7af](?s:.))|(?<=[a-z][A-Z])(?=[a-z])|(?<=PG[A-Z])|(?<=DB[A-Z]))"
 AFTER: Final = r"(?![A-Za-z0-9_])"
 AT_BORDER: Final = r"(?<![A-Za-z0-9_](?s:.))"  # `BEFORE`, behind the first character of a match
 AT_DIGIT: Final = f"[0-9]{AT_BORDER}"
