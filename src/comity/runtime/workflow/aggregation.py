@@ -17,7 +17,7 @@ from comity.runtime.workflow.host import Ask, Strategy
 
 MESSAGE: Final = "message"  # the capability of an agent with a model
 INLINE_MAX: Final = 12  # values of all parts whose comparison takes less than 20 ms
-TEXT_CHARS: Final = 200  # characters of a text that count as one value
+TEXT_CHARS: Final = 100  # characters of a text that count as one value
 
 
 def strategies() -> dict[str, Strategy]:

@@ -140,6 +140,84 @@ def test_many_figures_of_two_texts_are_compared_in_their_order() -> None:
     assert compare(" ".join(figures), " ".join([*figures[1:], figures[0]]), "summary").relation is Relation.CONFLICT
 
 
+_SPOKEN = st.sampled_from(
+    [
+        "1",
+        "12",
+        "1,234",
+        "1/",
+        "3:00",
+        "2026",
+        "1990s",
+        "Q1",
+        "May",
+        "early",
+        "half",
+        "quarter",
+        "past",
+        "pm",
+        "st",
+        "lb",
+        "m/s",
+        "l/100km",
+        "per",
+        "/",
+        "(",
+        ")",
+        "²",
+        "±",
+        "%",
+        "$",
+        "€",
+        "-",
+        "–",
+        ",",
+        ";",
+        ":",
+        "'",
+        "one",
+        "two",
+        "hundred",
+        "million",
+        "to",
+        "and",
+        "a",
+        "e",
+        "the",
+        "by",
+        "of",
+        "in",
+        "no",
+        "not",
+        "yes",
+        "both",
+        "only",
+        "still",
+        "less",
+        "than",
+        "is",
+        "was",
+        "closed",
+        "Room",
+        "A",
+        "B12",
+        "ä",
+        "twice",
+        "every",
+        "best",
+        "before",
+    ]
+)
+
+
+@given(
+    st.lists(_SPOKEN, max_size=8), st.lists(_SPOKEN, max_size=8), st.sampled_from(["room", "hours", "status", "price", "note"])
+)
+def test_any_words_in_any_order_can_be_compared_either_way(one: list[str], other: list[str], path: str) -> None:
+    left, right = " ".join(one), " ".join(other)
+    assert compare(left, right, path).relation is compare(right, left, path).relation
+
+
 def test_of_a_long_text_its_beginning_is_compared() -> None:
     text = "The council met in the town hall and spoke about the budget. " * 40
     assert compare(f"{text} It was 5 million.", f"{text} It was 6 million.", "summary").relation is Relation.AGREE

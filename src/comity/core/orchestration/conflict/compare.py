@@ -76,7 +76,7 @@ _SERIES: Final = re.compile(
 
 
 OTHER_DIMENSION: Final = "units of different dimensions"
-TEXT_MAX: Final = 2_000  # characters of a text that are compared
+TEXT_MAX: Final = 1_000  # characters of a text that are compared
 
 
 def compare(left: Any, right: Any, path: str = "", rules: Rules | None = None) -> Finding:

@@ -231,7 +231,7 @@ def exchanged(left: str, right: str) -> str:
         return ""
     at = places[0]
     one, other = (words[at].casefold() for words in (said, told))
-    if are_synonyms(one, other) or (not at and one.endswith("s")):
+    if are_synonyms(one, other) or (not at and (one.endswith("s") or other.endswith("s"))):
         return ""
     is_letter = any(len(words[at]) == 1 and words[at].isupper() for words in (said, told))  # server A, server B
     is_filler = any(word in STOP or word.endswith("ly") or any(map(str.isdigit, word)) for word in (one, other))

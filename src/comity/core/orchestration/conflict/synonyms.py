@@ -432,7 +432,7 @@ def _bare(word: str) -> str:
     """Return a stem without its last e or doubled letter: "hire" and "hired", "full" and "fully" are one."""
     if word.endswith("ceed"):
         return word  # the stem of "exceeded" is "exceed"
-    found = stem(spelt(word)).removesuffix("e")
+    found = stem(spelt(word)).removesuffix("e") or word
     return found[:-1] if len(found) > _SHORTEST and found[-1] == found[-2] else found
 
 
