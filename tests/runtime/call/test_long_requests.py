@@ -9,6 +9,7 @@ import pytest
 from comity import Agent, AsyncHandoffManager, Context, Limits, Node, Reply, Status
 from comity.core.document.slices import ONE_GO_BYTES
 from comity.core.redaction import DEFAULT_SCANNER, Action, Policy
+from comity.core.tracing.telemetry import Settings
 from comity.runtime.call.slices import LONG_BYTES, TURNS
 from comity.runtime.session.privacy import Privacy
 
@@ -219,3 +220,17 @@ async def test_a_node_without_a_store_keeps_no_long_requests_and_a_bounded_numbe
         ).data == reply.data
         assert node.audit.verify().ok
         assert len(node.audit.rows()) == 42
+
+
+@pytest.mark.parametrize("captures", [True, False])
+async def test_a_long_reply_is_in_its_span_where_spans_keep_content_and_nowhere_else(make_node, captures):
+    agent = Agent("A")
+
+    @agent.capability("TELL")
+    async def tell() -> dict:
+        return {"text": "canary " * 3_000}
+
+    async with make_node([agent], telemetry=Settings(captures_content=captures), privacy=None) as node:
+        assert (await node.call("A", "TELL", user_id="u")).ok
+        (span,) = node.spans.find("{ }")
+    assert ("canary canary" in repr(span)) is captures

@@ -570,7 +570,10 @@ def test_thousands_of_waiting_runs_are_rows_alone():
                 while len(flows._parked) < 200 or flows._runs or node._path.calls:
                     await asyncio.sleep(0.001)
             assert (len(flows._runs), len(flows._parked), len(node._path.calls)) == (0, 200, 0)
-            assert len(flows.list(status="waiting", limit=500)) == 200
+            first, *_ = waiting = flows.list(status="waiting", limit=500)
+            assert len(waiting) == 200
+            await flows.answer(first.run_id, first.questions[0].question_id, "yes", by="u")
+            assert (first.run_id in flows._runs, first.run_id in flows._parked) == (True, False)
 
     asyncio.run(main())
 
