@@ -25,7 +25,7 @@ _NAMED_HOUR: Final = re.compile(rf"^({'|'.join(_NUMERALS)})(?=$| ?[ap]\.?m)")
 _OF_DAY: Final = re.compile(r"\s+(?:in the (?P<part>morning|afternoon|evening)|at night)$", re.IGNORECASE)
 _OPENING: Final = re.compile(r"^(?:from )?(\d{1,2})\s?(?:-|–|to|until)\s?(\d{1,2})$", re.IGNORECASE)
 _ON_A_DAY: Final = re.compile(
-    r"^(?:on )?(?P<day>today|tomorrow|yesterday|(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:days?)?),?\s+"
+    r"^(?:on )?(?P<day>today|tomorrow|yesterday|(?:mon|tues?|wed(?:s|nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:days?)?),?\s+"
     r"(?:at\s+)?(?P<at>.+)$",
     re.IGNORECASE,
 )

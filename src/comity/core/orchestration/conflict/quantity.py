@@ -93,7 +93,7 @@ _RANGE: Final = re.compile(
 )
 _BESIDES: Final = re.compile(  # what stands behind a unit and does not change it: 5 km away, 20 litres of milk
     r"^(?:away|(?:in )?total|long|wide|high|tall|deep|thick|old|of .+|free|walk|drive|altogether|overall|on average|left|"
-    r"remaining|only|or so|in cash|apart)$"
+    r"remaining|only|or so|in cash|apart|from now|from today|hence)$"
 )
 _ANYTHING: Final = frozenset({"pcs", "pc", "piece", "pieces", "unit", "units", "item", "items", "people", "persons", "heads"})
 _MARGIN: Final = re.compile(r"^(?:±|\+/-|\+-|plus or minus)\s*(?=\d)", re.IGNORECASE)

@@ -72,6 +72,7 @@ _FIGURE: Final = re.compile(
     rf"[$€£]?\b\d+(?:[.,]\d+)*(?:\s?(?:{_UNITS})\b|\s?%)?",
     re.IGNORECASE,
 )
+_EVERY: Final = re.compile(r"\bevery (?=(?:second|minute|hour|day|week|month|year)\b)", re.IGNORECASE)
 _ONE: Final = re.compile(r"\bone\b(?! (?:hundred|thousand|million|billion))", re.IGNORECASE)
 _NEGATIONS_WORDS: Final = (
     "not no never nobody none nothing avoid avoids avoided avoiding "
@@ -313,4 +314,4 @@ def conceded(left: str, right: str) -> str:
 
 def figures(text: str) -> list[str]:
     """Return the figures in a sentence, each with the bound, sign or unit that goes with it; "one" is no figure."""
-    return _FIGURE.findall(in_digits(_ONE.sub("a", text)))
+    return _FIGURE.findall(in_digits(_EVERY.sub("every 1 ", _ONE.sub("a", text))))

@@ -154,7 +154,7 @@ BY_FIELD: Final = (
         rf"(?:backup|job|build|run|pipeline|test|import|export|migration|sync|batch|upload|transfer)_(?:{_STATE}|result)|build",
         JOBS,
     ),
-    (rf"(?:application|claim|proposal|bid|appeal|admission|grant)_(?:{_STATE}|decision|result|outcome)", APPLICATIONS),
+    (rf"(?:application|claim|proposal|bid|appeal|admission)(?:_(?:{_STATE}|decision|result|outcome))?", APPLICATIONS),
     (rf"(?:employment|employee|staff|worker|attendance|presence|job|staffing)_(?:{_STATE})|employment|attendance", STAFF),
     (rf"(?:door|gate|window|valve|shop|store|office|branch|road|bridge|airport|border|lid|shutter)(?:_(?:{_STATE}))?", DOORS),
     (

@@ -11,7 +11,8 @@ from comity.core.orchestration.intent.stems import stem
 _SHORT: Final = {
     "st": "street", "rd": "road", "ave": "avenue", "blvd": "boulevard", "sq": "square", "dept": "department",
     "mgmt": "management",
-    "intl": "international", "govt": "government", "univ": "university", "mgr": "manager", "asst": "assistant",
+    "intl": "international", "govt": "government", "univ": "university", "mgr": "manager", "sr": "senior", "jr": "junior",
+    "asst": "assistant",
     "apt": "apartment", "fl": "floor", "bldg": "building", "ste": "suite", "ln": "lane",
     "pl": "place", "ct": "court",
     "saint": "street", "sankt": "street",  # as both are St.
@@ -277,6 +278,7 @@ launch begin start
 reduce fall decrease lower drop cut
 fall decline decrease
 stock inventory
+hurt injure injury wound
 maize corn
 potable drinkable
 staffed manned

@@ -59,7 +59,7 @@ _DIMENSIONS: Final[dict[str, dict[str, float]]] = {
     "effort": {"person_day person-day man_day man-day pd": 8, "person_hour person-hour man_hour man-hour": 1,
     "person_month person-month man-month": 160},
     "loudness": {"db decibel": 1},
-    "picture": {"px pixel": 1},
+    "picture": {"px pixel": 1}, "resolution": {"dpi ppi dots_per_inch pixels_per_inch": 1},
     "rotation": {"rpm r/min rev/min revolution_per_minute revolutions_per_minute": 1},
     "torque": {"nm n·m n-m newton_metre newton_meter newton-metre newton-meter": 1,
     "ft-lb ft·lb ft_lb ft-lbf lb-ft lbf-ft lb·ft lb_ft pound-foot pound-feet foot-pound foot_pound": 1.355818,

@@ -113,6 +113,7 @@ _SIGNED: Final = tuple(  # texts that say a sign in words
     (re.compile(pattern, re.IGNORECASE), said)
     for pattern, said in (
         (r"^ground (floor|level)$", r"0 \1"),
+        (r"^in (?=\d+(?:\.\d+)? [a-z]{3,}s?$)", ""),
         (r"^plus\s+(?=[\d.$€£])", ""),
         (r"^(\d.*?) below zero$", r"-\1"),
         (r"^(\d.*?) above zero$", r"\1"),
