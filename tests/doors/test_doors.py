@@ -10,7 +10,9 @@ from msgspec.structs import replace
 
 from comity import Agent, Context
 from comity.dialects.convert import DIALECTS
+from comity.doors.documents import receive_document
 from comity.errors import RefusedError
+from comity.runtime.call.draft import Identity
 
 
 def team(hold=None) -> list[Agent]:
@@ -309,3 +311,21 @@ async def test_a_document_with_a_token_belongs_to_the_call_of_the_token(make_nod
     async with make_node(team(hold)) as node:
         reply = await node.call("ORC", "WORK", user_id="ann", session_id="sess-789", request_id="job")
     assert reply.data.get("error_code") == code
+
+
+@pytest.mark.parametrize("token", ["", "forged"])
+async def test_no_check_of_what_a_document_claims_lets_a_forged_token_in(make_node, token):
+    """Dies where the outcome of a check takes the place of the refusal of the sender."""
+    asked: list[object] = []
+    async with make_node(team(lambda ctx: None)) as node:
+        reply, _ = await receive_document(
+            node._path,
+            KDAP,
+            "kdap",
+            Identity("ann", "default", None),
+            {},
+            token=token,
+            now_ms=node._path.now_ms(),
+            check=asked.append,
+        )
+    assert (reply.status, reply.error.code, asked) == ("refused", "IDENTITY_FORGED", [])
