@@ -67,6 +67,18 @@ edges: [{from: a, to: b, when: 'response.data.kind == "x"'}]
     assert run.error["node"] == "a"
 
 
+def test_the_result_is_of_the_nodes_from_which_no_taken_edge_leads_on():
+    """Dies where an edge that was not taken keeps a node from being one of the last."""
+    text = """
+workflow: w
+nodes: {a: {call: A/X}, b: {call: B/X}}
+edges:
+  - {from: a, to: b, when: 'response.status == "failure"'}
+  - {from: a, to: end, else: true}
+"""
+    assert Run(text, {"a": ok({"n": 1})}).go().data == {"n": 1}
+
+
 def test_an_else_edge_is_taken_if_no_other_is():
     text = """
 workflow: otherwise
@@ -160,6 +172,21 @@ edges:
     count = iter(range(99, 200))
     run = Run(text, lambda call: ok({"n": next(count)})).go()
     assert run.called == ["w", "w@2", "d"]
+
+
+def test_a_node_is_run_again_as_often_as_its_bound_says_where_every_other_case_leads_on():
+    """Dies where the bound is not compared before a call of its own node is repeated."""
+    text = """
+workflow: loop
+nodes: {w: {call: A/X}, d: {call: B/X}}
+edges:
+  - {from: w, to: w, when: 'response.data.n < 100', max: 3}
+  - {from: w, to: d, else: true}
+"""
+    run = Run(text, {"w": ok({"n": 1})})
+    for _ in range(5):  # not until nothing is left: a loop without a bound never ends
+        run.apply(run.pending.pop())
+    assert (run.called, run.finish and run.finish.status) == (["w", "w@2", "w@3", "w@4", "d"], "completed")
 
 
 def test_a_loop_of_several_nodes_runs_its_body_again_and_leaves_once():

@@ -11,13 +11,13 @@ from msgspec.structs import replace
 from comity import Agent, Context, Node, Reply, Status
 from comity.cli.reader import Store
 from comity.core.journal.records import Document, Saved
-from comity.core.session.session import EXPIRED_MS, USE_NOTED_MS
+from comity.core.session.session import EXPIRED_MS, USE_NOTED_MS, Session
 from comity.engines.memory.journal import MemoryJournal
 from comity.errors import CallerError
 from comity.node.tending import SAVED_AT_ONCE
 from comity.runtime.session.in_memory import LIVE_MAX, OWN_MAX
-from comity.runtime.session.live import ENDED_BYTES_MAX
-from comity.runtime.session.sessions import SESSION_BYTES_MAX
+from comity.runtime.session.live import ENDED_BYTES_MAX, Live
+from comity.runtime.session.sessions import SESSION_BYTES_MAX, is_new
 from comity.testing.contracts.records import request
 
 HOUR_MS = 3_600_000
@@ -153,6 +153,14 @@ async def test_a_session_expires_in_the_very_millisecond_a_day_after_its_last_us
         await asyncio.sleep((left_ms + 0.5) / 1000)  # within the millisecond
         reply = await node.call("notes", "KNOWN", **asked)
     assert (reply.error and reply.error.code) == code
+
+
+@pytest.mark.parametrize(
+    ("session_id", "is_stored", "expected"), [("s", False, True), ("s", True, False), ("r", False, False), ("r", True, False)]
+)
+def test_the_first_call_that_names_a_session_stores_it_and_no_call_without_one_does(session_id, is_stored, expected):
+    session = Session(id=session_id, tenant_id="default", user_id="u", created_at=0, used_at=0)
+    assert is_new(Live(session, is_stored=is_stored), request("r", session_id=session_id)) is expected
 
 
 class SetClock:
