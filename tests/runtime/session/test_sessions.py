@@ -163,6 +163,18 @@ def test_the_first_call_that_names_a_session_stores_it_and_no_call_without_one_d
     assert is_new(Live(session, is_stored=is_stored), request("r", session_id=session_id)) is expected
 
 
+@pytest.mark.parametrize(("owner", "learnt"), [("ann", 1), ("bob", 0)])
+async def test_a_session_that_a_call_is_delegated_to_learns_hidden_values_of_its_own_user_alone(make_node, owner, learnt):
+    """Dies where the user of the two sessions is not compared: values of one user would stand in the vault of another."""
+    async with make_node([notes]) as node:
+        await node.call("notes", "LEARN", {"key": "a", "value": "zoe@example.com"}, user_id="ann", session_id="s")
+        await node.call("notes", "KNOWN", {"keys": []}, user_id=owner, session_id="other")
+        sessions, above = node._path.sessions, node._path.sessions.find("default", "s")
+        asked = replace(request("r", session_id="other", user_id="ann"), parent_session_id="s")
+        live = sessions.bind_below(asked, above, asked.created_at)
+        assert (live.session.user_id, len(above.vault), len(live.vault or ())) == (owner, 1, learnt)
+
+
 class SetClock:
     """Shows the hour it is set to."""
 
