@@ -329,3 +329,16 @@ async def test_no_check_of_what_a_document_claims_lets_a_forged_token_in(make_no
             check=asked.append,
         )
     assert (reply.status, reply.error.code, asked) == ("refused", "IDENTITY_FORGED", [])
+
+
+async def test_a_document_that_names_no_session_stays_in_that_of_its_sender(make_node):
+    """Dies where a dialect without sessions of its own opens one: the callee would not see what its caller knows."""
+    said = {**KDAP, "context": {"user_id": "ann"}}
+
+    async def hold(ctx: Context):
+        await node.receive(said, dialect="kdap", user_id="ann", token=ctx.token)
+
+    async with make_node(team(hold)) as node:
+        await node.call("ORC", "WORK", user_id="ann", session_id="sess-789")
+        rows = [(row.target, row.session_id) for row in node.audit.rows() if row.kind == "settled"]
+    assert rows == [("ANL", "sess-789"), ("ORC", "sess-789")]

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from comity import Context, SyncContext
+from comity import Agent, Context, SyncContext
+from comity.core.tracing.telemetry import Settings
 
 DOCS = "\n".join(page.read_text() for page in (Path(__file__).parents[3] / "docs").glob("*.md"))
 PUBLIC = {
@@ -29,3 +30,15 @@ def test_ctx_shows_what_is_for_agents_and_nothing_else():
 def test_every_name_of_ctx_has_a_docstring_and_a_place_in_the_docs(name):
     assert getattr(SyncContext, name).__doc__
     assert f"ctx.{name}" in DOCS
+
+
+@pytest.mark.parametrize(("named", "project_id"), [("checkout", "checkout"), ("", "acme")])
+async def test_the_project_of_a_call_is_the_nodes_and_else_its_tenant(make_node, named, project_id):
+    agent = Agent("A")
+
+    @agent.capability("GO")
+    async def go(ctx: Context) -> str:
+        return ctx.project_id
+
+    async with make_node([agent], telemetry=Settings(project_id=named)) as node:
+        assert (await node.call("A", "GO", user_id="u", tenant_id="acme")).data == project_id
