@@ -413,8 +413,12 @@ class _Walk:
             if self._is_slice_done():
                 yield
             named = (*keys, option)[-_KEYS_KEPT:] if option else keys
-            result.append((yield from self.value(item, named, f"{path}[{index}]")))
-            option = plain_words(item[2:]) if isinstance(item, str) and _OPTION.fullmatch(item) else ""
+            option = ""
+            if isinstance(item, str) and len(item) <= _LONG_CHARS:
+                result.append(self._short(item, named, f"{path}[{index}]"))
+                option = plain_words(item[2:]) if item.startswith("--") and _OPTION.fullmatch(item) else ""
+            else:
+                result.append((yield from self.value(item, named, f"{path}[{index}]")))
         return result
 
     def _rows(self, rows: Sequence[Any], heads: tuple[str, ...], keys: tuple[str, ...], path: str) -> Sliced[list[Any]]:
