@@ -241,8 +241,10 @@ class LabelledDetector:
         for cut in _cuts(value):
             if cut >= _VALUE_CHARS_MIN and is_valid(value[:cut]):
                 rest = value[cut:] + after
-                is_counted = _PLAIN_NUMBER.fullmatch(value, 0, cut) and (
-                    COUNTED.match(rest) or (not is_said and self._counts(rule, rest))
+                is_counted = (
+                    rest
+                    and _PLAIN_NUMBER.fullmatch(value, 0, cut)
+                    and (COUNTED.match(rest) or (not is_said and self._counts(rule, rest)))
                 )
                 return 0 if is_counted else cut
         return 0
