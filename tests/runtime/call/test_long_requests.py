@@ -97,6 +97,7 @@ async def test_a_long_request_can_be_cancelled_and_asked_for_twice(make_node):
         same = node.start_call("reader", "READ", {"text": LONG}, user_id="eve", request_id="b")
         other = node.start_call("reader", "READ", {"text": "other"}, user_id="eve", request_id="b")
         await asyncio.sleep(0)
+        seat = node._path.calls["a"].seat
         assert one.cancel()
         assert (await one.reply()).status is Status.CANCELLED
         assert (await other.reply()).error.code == "IDENTITY_REQUEST_ID_REUSED"
@@ -104,6 +105,7 @@ async def test_a_long_request_can_be_cancelled_and_asked_for_twice(make_node):
         assert (await same.reply()).ok
         assert len(seen) == 1
         assert not node._path.calls
+        assert seat.coming == 0  # else the agent would seem to have calls to come for good
 
 
 async def test_a_long_request_that_policy_blocks_is_refused_and_costs_nothing():

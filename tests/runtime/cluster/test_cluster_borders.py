@@ -298,6 +298,21 @@ def test_the_message_of_a_call_that_comes_again_after_its_end_begins_nothing() -
     play(case, [asker()], [back])
 
 
+@pytest.mark.parametrize(("code", "is_kept"), [("IDENTITY_MISMATCH", False), ("TARGET_FAILED", True)])
+def test_a_session_that_another_user_named_first_on_the_other_node_is_forgotten_here(code: str, is_kept: bool) -> None:
+    """Dies where the code of the reply is not compared: the session would stay ours, or every failure would lose it."""
+
+    async def case(world: World, one: Node, two: Node) -> None:
+        one.start_call("BACK", "DO", user_id="ann", session_id="s", request_id="q", timeout_ms=20_000)
+        await asyncio.sleep(1)
+        world.network.deliver(
+            "n2", "n1", wire.encode(wire.Answer("q", replace(Reply.failure("no", code=code), request_id="q")))
+        )
+        assert (("default", "s") in one._path.sessions._live) is is_kept
+
+    play(case, [asker()], [worker()])
+
+
 # --- former holders ---
 
 
