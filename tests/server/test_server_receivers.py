@@ -148,6 +148,15 @@ def test_a_receiver_that_waits_for_an_answer_is_told_it_or_that_its_lease_has_en
             assert (other.status_code, other.json()["code"]) == (409, "HANDOFF_STATE_CONFLICT")
             assert (await _post(served, f"{place}/answer", answer="b")).status_code == 200
             assert (await waiting).json()["answer"] == "b"
+            asked = {"lease": lease, "wait_ms": 0}
+            while (await served.client.get(place)).json()["state"] != "input_required":
+                await _post(served, f"{place}/ask", **asked, question="Which file?")
+            await _post(served, f"{place}/answer", answer="c")
+            for _ in range(50):  # until the answer is there, which is not asked for again
+                next_one = await _post(served, f"{place}/ask", **asked, question="Which line?")
+                if next_one.status_code == 200:
+                    break
+            assert (next_one.status_code, next_one.json()["is_answered"]) == (200, False)
 
     asyncio.run(go())
 

@@ -283,3 +283,14 @@ def test_a_token_that_names_its_request_serves_no_other():
     used.bind(claims, "r1", now_ms=NOW)
     with pytest.raises(RefusedError):
         used.bind(claims, "r2", now_ms=NOW)
+
+
+@pytest.mark.parametrize(("expires_s", "kept_s"), [(0, USER_LIFE_S_MAX), (NOW // 1000 + 60, 60)])
+def test_a_revoked_token_stays_revoked_as_long_as_it_could_be_good(expires_s, kept_s):
+    """Dies where a token whose end is not told is revoked for no time: the next revocation would forget it."""
+    ring, first, second, third = make().ring, "first", "second", "third"
+    ring.revoke(token_id=first, expires_s=expires_s, now_ms=NOW)
+    ring.revoke(token_id=second, now_ms=NOW + (kept_s - 1) * 1000)
+    assert set(ring.revoked.tokens) == {first, second}
+    ring.revoke(token_id=third, now_ms=NOW + kept_s * 1000)
+    assert set(ring.revoked.tokens) == {second, third}
