@@ -578,6 +578,24 @@ def test_thousands_of_waiting_runs_are_rows_alone():
     asyncio.run(main())
 
 
+def test_a_waiter_that_was_cancelled_takes_no_other_waiter_the_end_of_a_run():
+    """Dies where the end of a run is set on a future that is done, which raises before the others are told."""
+
+    async def main():
+        async with Node(team()) as node:
+            node.workflows.add('workflow: q\nnodes: {q: {ask: "?"}}')
+            handle = await node.workflows.start("q", user_id="u")
+            gone, waits = (asyncio.ensure_future(handle.result()) for _ in range(2))
+            await until(node, handle.run_id, "waiting")
+            gone.cancel()
+            (question,) = node.workflows.get(handle.run_id).questions
+            await node.workflows.answer(handle.run_id, question.question_id, "yes", by="u")
+            async with asyncio.timeout(30):
+                assert (await waits).ok
+
+    asyncio.run(main())
+
+
 def test_a_waiting_run_is_not_in_memory_any_more(store):
     def in_memory() -> int:
         gc.collect()
