@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 
 import pytest
 from cluster_world import World, play
@@ -468,20 +469,31 @@ def test_nothing_is_refused_on_record_below_a_caller_that_has_ended() -> None:
     play(case, [front], child_margin=0)
 
 
-def test_a_user_is_told_of_a_timeout_only_once_the_store_has_said_what_became_of_the_call() -> None:
+def backend() -> Agent:
     agent = Agent("BACK")
 
     @agent.capability("DO")
     async def do() -> str:
         return "done"
 
+    return agent
+
+
+@contextlib.asynccontextmanager
+async def unheard(world: World, two: Node) -> AsyncIterator[tuple[FlakyJournal, asyncio.Future[Reply]]]:
+    """A call of another node to an agent that `two` holds, while no message arrives, and the journal of that other node."""
+    await two.call("BACK", "DO", user_id="u")  # from now on it holds the agent
+    journal = FlakyJournal(world.store, "n2")
+    world.network.fault = lambda *_: ()
+    async with with_journal(world, [backend()], journal) as one:
+        asked = asyncio.ensure_future(one.call("BACK", "DO", user_id="u", request_id="r", timeout_ms=500))
+        await asyncio.sleep(0.3)
+        yield journal, asked
+
+
+def test_a_user_is_told_of_a_timeout_only_once_the_store_has_said_what_became_of_the_call() -> None:
     async def case(world: World, two: Node) -> None:
-        await two.call("BACK", "DO", user_id="u")  # from now on it holds the agent
-        journal = FlakyJournal(world.store, "n2")
-        world.network.fault = lambda *_: ()  # nothing arrives
-        async with with_journal(world, [agent], journal) as one:
-            asked = asyncio.ensure_future(one.call("BACK", "DO", user_id="u", request_id="r", timeout_ms=500))
-            await asyncio.sleep(0.3)
+        async with unheard(world, two) as (journal, asked):
             append = journal.append
 
             def accepted_in_between(records: Sequence[Record], then: Then | None = None, terms: Terms | None = None) -> None:
@@ -496,25 +508,15 @@ def test_a_user_is_told_of_a_timeout_only_once_the_store_has_said_what_became_of
             assert world.kinds("r") == ["admitted", "settled"]
             assert journal.unreadable == 0
 
-    play(case, [agent])
+    play(case, [backend()])
 
 
 @pytest.mark.parametrize("has_failed", [False, True])
 def test_a_user_is_told_that_the_store_cannot_be_read_after_ten_tries_or_at_once_if_it_has_failed(has_failed: bool) -> None:
     """Dies where a store that stays unreadable is asked without end, or once too few, or though it has failed."""
-    agent = Agent("BACK")
-
-    @agent.capability("DO")
-    async def do() -> str:
-        return "done"
 
     async def case(world: World, two: Node) -> None:
-        await two.call("BACK", "DO", user_id="u")  # from now on it holds the agent
-        journal = FlakyJournal(world.store, "n2")
-        world.network.fault = lambda *_: ()  # nothing arrives
-        async with with_journal(world, [agent], journal) as one:
-            asked = asyncio.ensure_future(one.call("BACK", "DO", user_id="u", request_id="r", timeout_ms=500))
-            await asyncio.sleep(0.3)
+        async with unheard(world, two) as (journal, asked):
             journal.unreadable = 1_000
             if has_failed:
                 journal.failure = UnavailableError("the store could not be written", code="STORE_UNAVAILABLE")
@@ -523,4 +525,4 @@ def test_a_user_is_told_that_the_store_cannot_be_read_after_ten_tries_or_at_once
             assert 1_000 - journal.unreadable == (2 if has_failed else 1 + READS_MAX)  # once for an end that came unheard
             journal.unreadable, journal.failure = 0, None
 
-    play(case, [agent])
+    play(case, [backend()])
