@@ -124,3 +124,21 @@ def test_a_person_who_looks_elsewhere_is_notified_once_they_allowed_it(stage, ne
     page.get_by_role("dialog").get_by_role("button", name="Deny").click()
     page.get_by_role("button", name="Decided").click()
     expect(page.get_by_role("region", name="Approval")).to_contain_text("Not this month")
+
+
+def test_a_decision_that_is_answered_late_reloads_the_list_that_is_shown_by_then(stage, new_page):
+    """Its reload asked for the list of before, so that the list which was picked meanwhile was never shown."""
+    page, held, asked = new_page(), [], []
+    sign_in(page, stage)
+    stage.call("CLERK", "CLERK_SETTLE", {"amount": 8})
+    page.goto(f"{stage.url}/console/#/approvals")
+    page.get_by_role("button", name="Deny").click()
+    page.route("**/v1/approvals/*/deny", lambda route: held.append(route))  # noqa: PLW0108  playwright marks it
+    page.get_by_role("dialog").get_by_role("button", name="Deny").click()
+    page.route("**/v1/approvals?*", lambda route: (asked.append(route.request.url), route.fallback()))
+    with page.expect_response("**/v1/approvals?state=decided*"):
+        page.get_by_role("button", name="Decided").click()
+    with page.expect_response("**/v1/approvals/*/deny"):
+        held[0].fallback()
+    expect(page.get_by_role("region", name="Approval")).to_contain_text("CLERK")
+    assert [one for one in asked if "state=waiting&limit=200" in one] == []

@@ -93,8 +93,11 @@ export function useLoad(load, deps) {
   const key = JSON.stringify(deps);
   const [state, setState] = useState({ key, data: undefined, error: null, loading: true });
   const turn = useRef(0);
-  const run = () => {
+  const latest = useRef();
+  latest.current = { key, load };
+  const run = () => { // what is shown now, also by a `reload` that was handed out for other deps
     const mine = ++turn.current;
+    const { key, load } = latest.current;
     return Promise.resolve().then(load).then(
       (data) => { if (mine === turn.current) setState({ key, data, error: null, loading: false }); },
       (error) => { if (mine === turn.current && error.name !== 'AbortError') setState((old) => ({ key, data: old.key === key ? old.data : undefined, error, loading: false })); },
