@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from comity.runtime.guidance.guidance import LiveGuidance
     from comity.runtime.handoff.desk import Handoffs
     from comity.runtime.handoff.hosted import HostedAgents
+    from comity.runtime.tracing.recorder import Recorder
     from comity.runtime.workflow.workflows import Workflows
 
 
@@ -142,44 +143,10 @@ class Runtime:
             stack.callback(watch_files(journal, parts.store))
             workers = Workers(None if privacy is None else privacy.hide_trace)
             stack.callback(workers.close)
-            calls: dict[str, Call] = {}
-            watchdog = None
-            if settings.lag_ms is not None:
-                watchdog = Watchdog(calls, threshold_ms=settings.lag_ms)
-                stack.callback(watchdog.close)
-            notice = None if watchdog is None else watchdog.left_behind
-            threads = FunctionThreads(
-                getattr(loop, "threads", None) or SystemThreads(), settings.threads_max, SyncContext, notice
-            )
-            sessions = Sessions(journal, parts.clock, parts.ids, vault_cipher(key), calls)
-            slices = Slices(lambda: journal.is_awaited)
-            env = Environment(
-                registry=registry,
-                journal=journal,
-                clock=parts.clock,
-                ids=parts.ids,
-                limits=settings.limits,
-                loop=loop,
-                sessions=sessions,
-                memories=Memories(journal, parts.clock, memory_cipher(key)),
-                recorder=recorder,
-                threads=threads,
-                run_in_process=getattr(loop, "run_in_process", None) or workers.run,
-                slices=slices,
-                inheritance=settings.inheritance,
-                identity_key=derived(key, "identity"),
-                privacy=privacy,
-                answers=None if privacy is None else Answers(sessions, slices, privacy),
-                guardrails=settings.guardrails,
-                prices=settings.prices,
-                guidance=guidance,
-                watchdog=watchdog,
-                observer=parts.observer,
-            )
-            path = CallPath(env, calls, Toolbox(tools, env), context=Context, go_on=go_on)
+            path = _call_path(parts, registry, tools, settings, stack, recorder, workers, guidance, key)
             runtime = cls(path, journal, workers, problems)
             stack.push_async_callback(engine.leave)
-            stack.push_async_callback(_close_path, path, threads)
+            stack.push_async_callback(_close_path, path)
             stack.callback(runtime._close_workflows)
             stack.push_async_callback(runtime._close_handoffs)
             if not engine.is_alone:
@@ -233,6 +200,54 @@ class Runtime:
             self.desk.close()
 
 
+def _call_path(
+    parts: Parts,
+    registry: Registry,
+    tools: Collection[Tool],
+    settings: Settings,
+    stack: contextlib.AsyncExitStack,
+    recorder: Recorder,
+    workers: Workers,
+    guidance: LiveGuidance | None,
+    key: bytes,
+) -> CallPath:
+    """Return the call path on an engine that is open. What it begins here, the watchdog, ends with the stack."""
+    loop, journal, privacy = asyncio.get_running_loop(), parts.engine.journal, settings.privacy
+    calls: dict[str, Call] = {}
+    watchdog = None
+    if settings.lag_ms is not None:
+        watchdog = Watchdog(calls, threshold_ms=settings.lag_ms)
+        stack.callback(watchdog.close)
+    notice = None if watchdog is None else watchdog.left_behind
+    threads = FunctionThreads(getattr(loop, "threads", None) or SystemThreads(), settings.threads_max, SyncContext, notice)
+    sessions = Sessions(journal, parts.clock, parts.ids, vault_cipher(key), calls)
+    slices = Slices(lambda: journal.is_awaited)
+    env = Environment(
+        registry=registry,
+        journal=journal,
+        clock=parts.clock,
+        ids=parts.ids,
+        limits=settings.limits,
+        loop=loop,
+        sessions=sessions,
+        memories=Memories(journal, parts.clock, memory_cipher(key)),
+        recorder=recorder,
+        threads=threads,
+        run_in_process=getattr(loop, "run_in_process", None) or workers.run,
+        slices=slices,
+        inheritance=settings.inheritance,
+        identity_key=derived(key, "identity"),
+        privacy=privacy,
+        answers=None if privacy is None else Answers(sessions, slices, privacy),
+        guardrails=settings.guardrails,
+        prices=settings.prices,
+        guidance=guidance,
+        watchdog=watchdog,
+        observer=parts.observer,
+    )
+    return CallPath(env, calls, Toolbox(tools, env), context=Context, go_on=go_on)
+
+
 @cache
 def _freeze_once() -> None:
     """Let the garbage collector look no more at modules, patterns and what else is there before the first node of a process.
@@ -267,14 +282,14 @@ async def _share(path: CallPath, engine: Engine) -> None:
     await share(path, _cluster(path, engine))
 
 
-async def _close_path(path: CallPath, threads: FunctionThreads) -> None:
+async def _close_path(path: CallPath) -> None:
     """Leave the other nodes, cancel what runs and wait for all code; then give back the addresses that this node holds."""
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(path.placement.close)
         await path.placement.leave()
         begun_s = path.loop.time()
         await path.close()
-        await threads.close(tasks.CLOSE_S - (path.loop.time() - begun_s))
+        await path.threads.close(tasks.CLOSE_S - (path.loop.time() - begun_s))
 
 
 async def _close_agents(registry: Registry) -> None:
