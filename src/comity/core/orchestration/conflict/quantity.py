@@ -304,15 +304,13 @@ def _in_a_period(found: Quantity, seconds: float) -> Quantity:
     if seconds > _PERIODS["hour"] or found.dimension not in _RATES or found.per or found.period:
         return replace(found, period=seconds)
     dimension, size = _RATES[found.dimension]
-    times = size / seconds
-    return replace(
-        found,
-        low=found.low * times,
-        high=found.high * times,
-        half=found.half * times,
-        dimension=dimension,
-        size=found.size * times,
-    )
+    return _converted(found, size / seconds, dimension)
+
+
+def _converted(found: Quantity, times: float, dimension: str) -> Quantity:
+    """Return a quantity so many times as large, in the unit of a dimension."""
+    low, high, half = found.low * times, found.high * times, found.half * times
+    return replace(found, low=low, high=high, half=half, dimension=dimension, size=found.size * times)
 
 
 def _for_each(found: Quantity, unit: str, count: float) -> Quantity:
@@ -479,16 +477,9 @@ def _in_unit(found: Quantity, spelt: str, dimension: str, size: float) -> Quanti
     if dimension == "temperature":
         low, high = to_kelvin(found.low, spelt), to_kelvin(found.high, spelt)
         return replace(found, low=low, high=high, half=found.half * size, dimension=dimension, size=size)
-    if dimension == "consumption" and found.low > 0:  # 5 l/100 km are so many metres with a litre
+    if dimension == "consumption" and found.low > 0:  # 5 l/100 km is 20 km with a litre
         low, high = 1e5 / found.high, 1e5 / found.low
         return replace(
             found, low=low, high=high, half=found.half * low / found.high, dimension="length", per="volume", is_whole=False
         )
-    return replace(
-        found,
-        low=found.low * size,
-        high=found.high * size,
-        half=found.half * size,
-        dimension=dimension,
-        size=size * found.size,
-    )
+    return _converted(found, size, dimension)
