@@ -22,7 +22,7 @@ log = logging.getLogger("comity")
 
 # How often a node looks for agents that are idle, and for calls of nodes that are gone.
 SWEEP_S_MAX: Final = 5.0
-HOLDUP_S: Final = 5.0  # for how long a batch is with the writer before an operator is told
+HOLDUP_S: Final = 5.0  # how long the writer may have one batch before the node logs a warning
 SAVED_AT_ONCE: Final = 8  # sessions in which calls without words have ended: each takes up to a few milliseconds
 SAVING_S: Final = 0.005  # between two such
 

@@ -68,7 +68,7 @@ def _words_of(event: Event) -> tuple[str, Any]:
             return "event", [event.event, event.data]
         case history.Cancelled():
             return "reason", event.reason
-    raise AssertionError(f"a run is told no such event: {encode_event(event)!r}")
+    raise AssertionError(f"no person or program can send this event to a run: {encode_event(event)!r}")
 
 
 def _with_words(event: Event, words: Any) -> Event:
