@@ -8,9 +8,12 @@ import pytest
 
 from comity import Agent, Context, Node, Reply, Status
 from comity.agents.orchestrator import Orchestrator, templates
+from comity.agents.orchestrator.catalogue import Offer
 from comity.core.orchestration.aggregate import STRATEGIES
+from comity.core.orchestration.intent import Route
 from comity.core.workflow.check import check_text
 from comity.errors import CallerError
+from comity.workflow import load
 
 # The agents of each template in order, as the origin of the contract names them.
 AGENTS = {
@@ -130,6 +133,23 @@ async def test_a_run_by_a_trigger_phrase_takes_no_fact_that_an_agent_noted_where
         await node.call("NOTER", "NOTE", user_id="ann", session_id="s")
         await node.call("ORC", "ORC_ROUTE", {"text": "pay the rent"}, user_id="ann", session_id="s")
     assert paid == [account]
+
+
+def test_a_workflow_acts_if_a_step_or_what_takes_it_back_has_effects_or_is_not_known() -> None:
+    def offer(code: str, *, effects: bool) -> Offer:
+        return Offer(f"A/{code}", code, Route("A", code), code, {}, (), "", effects, "")
+
+    offers = {"A/LOOK": offer("LOOK", effects=False), "A/PAY": offer("PAY", effects=True)}
+    acts = {
+        "{call: A/LOOK}": False,
+        "{call: A/PAY}": True,
+        "{call: A/GONE}": True,
+        "{call: A/LOOK, undo: {call: A/PAY}}": True,
+        "{run: other}": True,
+        "{set: 1}": False,
+    }
+    found = {node: templates.may_act(load(f"workflow: w\nnodes: {{n: {node}}}"), offers) for node in acts}
+    assert found == acts
 
 
 async def test_the_orchestrator_runs_the_workflow_whose_trigger_phrase_a_user_says() -> None:

@@ -71,9 +71,9 @@ def triggered(said: str, known: Mapping[str, Definition]) -> str | None:
 
 def may_act(definition: Definition, offers: Mapping[str, Offer]) -> bool:
     """Return whether a run may have effects: then no fact that an agent noted is an input of it."""
-    called = [offers.get(f"{node.call.agent}/{node.call.capability}") for node in definition.nodes.values() if node.call]
-    has_runs_below = any(node.kind is Kind.RUN for node in definition.nodes.values())
-    return has_runs_below or any(offer is None or offer.has_effects for offer in called)
+    nodes = definition.nodes.values()
+    called = [offers.get(f"{call.agent}/{call.capability}") for node in nodes for call in (node.call, node.undo) if call]
+    return any(node.kind is Kind.RUN for node in nodes) or any(offer is None or offer.has_effects for offer in called)
 
 
 def fitted(template: Definition, catalog: Catalog) -> Definition:
