@@ -8,7 +8,7 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from comity.core.call.endings import interrupted
+from comity.core.call.endings import end_leftovers, interrupted
 from comity.core.call.limits import Limits
 from comity.core.call.refusal import Refused
 from comity.core.envelope.envelope import Reply, Request
@@ -17,7 +17,6 @@ from comity.engines.memory.journal import MemoryJournal
 from comity.errors import UnavailableError
 from comity.runtime.call.placement import Placement
 from comity.runtime.call.replay import count_begun, is_run, known
-from comity.runtime.call.settle import end_leftovers
 
 ASKED = Request("r", "ANL", "NPV", "ann", Limits(calls_max=7), 9_000, tenant_id="acme", body=Raw(b'{"a":1}'), root_id="r")
 OTHERS = [

@@ -14,10 +14,10 @@ import pytest
 
 from comity import Agent, Context, Limits, Node, Reply, Status
 from comity.core.call.limits import REPLY_BYTES_MAX
+from comity.core.call.tree import PARTS_KEPT_MAX
 from comity.engines.clock import SystemClock
 from comity.runtime.call.call import EXPIRE_MOST, Deadlines
 from comity.runtime.call.pace import BUSY_S, Pace
-from comity.runtime.call.unfinished import PARTS_KEPT_MAX
 
 
 def team(orchestrate, *, b_timeout_ms: int | None = None) -> list[Agent]:

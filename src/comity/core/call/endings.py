@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from msgspec import Raw
 from msgspec.structs import replace
 
+from comity.core.call.tree import Branch
 from comity.core.envelope.envelope import Error, Reply, Request, Status
 from comity.core.journal.records import Settled, fingerprint
 from comity.core.journal.terms import is_below
@@ -42,3 +43,9 @@ def interrupted(requests: Iterable[Request], now_ms: int) -> tuple[Settled, ...]
         reply = Reply(status=status, error=error, request_id=request.request_id, source=request.target)
         records.append(Settled(request, reply, now_ms))
     return tuple(records)
+
+
+def end_leftovers(root: Branch, request_id: str, now_ms: int) -> tuple[Settled, ...]:
+    """Return the ends of what an earlier run left open at and below a call, which are left open no more."""
+    left = root.leftovers or {}
+    return interrupted([left.pop(one) for one in at_and_below(left, request_id)], now_ms)

@@ -1,25 +1,23 @@
-"""One call under way: the request, where it runs, its waiters, what it has used so far, and until when it may run.
+"""One call under way: how it runs, where, its waiters and its reply, and until when it may run.
 
-Calls whose deadlines fall into one slot share a timer, so a call costs no timer of its own.
+What was asked, and the tree of a call, are in `core/call/tree.py`. Calls whose deadlines fall into one slot share a timer.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from msgspec import Raw, Struct
+from msgspec import Raw
 from msgspec.structs import replace
 
 from comity.core.agent.agent import Agent, Capability
 from comity.core.agent.tool import EVERYTHING, narrow
-from comity.core.call.ledger import Account
-from comity.core.call.limits import Limits
-from comity.core.call.machine import ADMITTED, RUNNING, SENT, TRANSITIONS, Event, State
+from comity.core.call.machine import RUNNING, TRANSITIONS, Event
+from comity.core.call.tree import Branch
 from comity.core.envelope.envelope import Error, Reply, Request
 from comity.core.envelope.reserved import words_of
-from comity.core.envelope.usage import NO_USAGE, Usage
 from comity.core.journal.records import Accepted, Settled
 from comity.core.journal.terms import Terms
 from comity.core.tracing.telemetry import CallEnd, Handed
@@ -28,7 +26,6 @@ from comity.errors import RefusedError
 from comity.ports import Clock
 from comity.runtime.agent.activations import Activation
 from comity.runtime.agent.clock_watch import ClockWatch
-from comity.runtime.call.draft import Arrival
 from comity.runtime.call.events import EventLog
 from comity.runtime.call.pace import Pace
 from comity.runtime.call.way import LOCAL, Way
@@ -54,30 +51,21 @@ class Unjudged(NamedTuple):
         return Unjudged(self.accepted, replace(self.settled, reply=reply), end)
 
 
-class Call(Struct, eq=False, gc=False):
+class Call(Branch, eq=False, gc=False, kw_only=True):
     """Everything the runtime knows about one call; equal only to itself.
 
     Its cycles (task, children, seat) are undone when it ends, so the garbage collector need not look for them.
     """
 
-    request: Request
-    parent: Call | None
     agent: Agent
     capability: Capability
     arguments: Any
     seat: Activation[Call]
-    account: Account
     started_ns: int
     live: Live | None = None  # the session; None for a call without one, until something in it needs keeping
     log: EventLog | None = None  # the root's, if a caller may watch it
-    leftovers: dict[str, Request] | None = None  # if it was taken up: calls below it that were open when its node stopped
     way: Way = LOCAL
     remote: TraceContext | None = None  # the trace its root came with from outside
-    root: Call | None = None  # None for a root; read `top`
-    state: State = ADMITTED
-    # None until first needed: most calls have neither, and the collector need not look at empty ones.
-    children: dict[Call, None] | None = None  # not settled yet
-    objectives: dict[tuple[str | None, str, str], int] | None = None  # in progress under this root
     uses: dict[str, Request] | None = None  # of tools, begun and not done
     task: asyncio.Task[None] | None = None
     arriving: asyncio.Task[None] | None = None  # while its long request is looked through
@@ -87,9 +75,7 @@ class Call(Struct, eq=False, gc=False):
     reply_bytes: int = 0  # of its data, where they are many
     written: tuple[Any, bytes] | None = None  # data of its reply, and the JSON of that; see `as_written`
     ended_ns: int = 0  # when its code gave back a result that is settled in the same step; 0 for any other
-    partial: Any = None  # the last progress told, or the text being written
-    parts: list[tuple[Request, Reply]] | None = None  # what the calls it made gave back: see `runtime/call/unfinished.py`
-    has_missed: bool = False  # one of them ran out of time
+    progress: Callable[[], Any] | None = None  # gives the last progress told, or the text being written
     warnings: tuple[str, ...] = ()  # of people's constraints, for the reply
     primary: Error | None = None  # why the first implementation failed
     gave_up: bool = False  # its code waited for something no longer
@@ -99,14 +85,11 @@ class Call(Struct, eq=False, gc=False):
     probe: int = 0  # of which half-open time of the breaker: its outcome decides whether that closes
     skips_primary: bool = False  # the breaker is open and another implementation stands in
     uses_state: bool = False  # it looked at the agent's state, which is saved when it settles
-    used: Usage = NO_USAGE  # tokens, here and below, with what they cost; the calls are counted beside
-    calls_below: int = 0
     handed: Handed | None = None  # of a handoff within a tree: what its span says
     reported: tuple[int, int] | None = None  # tokens its own code reported, prompt and completion
     unjudged: list[Unjudged] | None = None  # words of a model that are recorded once the guardrails have judged the reply
     has_answer: Callable[[], bool] | None = None  # of a handoff: whether its end is stored, which was in time
-    calls_made: int = 0  # numbers the ids of the calls it makes
-    tools_used: int = 0  # and of the tools it uses
+    tools_used: int = 0  # numbers the ids of the tools it uses
     asked: int = 0  # calls that an agent outside made for it under ids of its own, repeated ones too
     named: dict[str, tuple[Request, Call | Reply] | None] | None = None  # by id: what was asked, and what came of it here
     line: asyncio.Lock | None = None  # in which what it asks for waits once it has asked too often
@@ -115,9 +98,9 @@ class Call(Struct, eq=False, gc=False):
     marks: dict[str, str] | None = None  # the platform's own metadata for its reply
 
     @property
-    def top(self) -> Call:
-        """The root of the tree."""
-        return self if self.root is None else self.root
+    def shown(self) -> Any:
+        """What the call has told of its work so far."""
+        return None if self.progress is None else self.progress()
 
     @property
     def rights(self) -> frozenset[str]:
@@ -134,16 +117,6 @@ class Call(Struct, eq=False, gc=False):
         while call.parent is not None and call.parent.request.session_id == call.request.session_id:
             call = call.parent
         return call
-
-    @property
-    def is_again(self) -> bool:
-        """Whether an earlier run may have done what it does: it or a call above it was taken up."""
-        call: Call | None = self
-        while call is not None:
-            if call.leftovers is not None:
-                return True
-            call = call.parent
-        return False
 
     @property
     def is_here(self) -> bool:
@@ -174,19 +147,9 @@ class Call(Struct, eq=False, gc=False):
         written = self.written
         return reply if written is None or reply.data is not written[0] else replace(reply, data=Raw(written[1]))
 
-    @property
-    def is_queued(self) -> bool:
-        """Whether it still waits for its place."""
-        return self.state is not RUNNING and self.state is not SENT
-
     def move(self, event: Event) -> None:
         """Take a step of the machine: the one place where the state of a call changes."""
         self.state = TRANSITIONS[self.state][event]
-
-    @property
-    def waits_for(self) -> Collection[Call]:
-        """The calls it made that have not ended."""
-        return self.children or ()
 
     @property
     def terms(self) -> Terms | None:
@@ -198,24 +161,6 @@ class Call(Struct, eq=False, gc=False):
     def held(self) -> Terms | None:
         """On which what it did may be written down, also after its end: its agent is held still."""
         return None if self.way.fence is None else Terms(fences=(self.way.fence,))
-
-    def attach(self, parent: Call) -> None:
-        """Stand below the call that makes it."""
-        self.root = top = parent.top
-        if parent.children is None:
-            parent.children = {}
-        parent.children[self] = None
-        if self.request.objective:
-            key = (self.request.source, self.request.target, self.request.objective)
-            if top.objectives is None:
-                top.objectives = {}
-            top.objectives[key] = top.objectives.get(key, 0) + 1
-
-    def withdraw(self) -> None:
-        """Stand below its caller no more: it was not begun, and costs nothing."""
-        if self.parent is not None and self.parent.children is not None:
-            self.parent.children.pop(self, None)
-            self.account.give_back(1, 0)
 
     def note_named(self, request_id: str) -> bool:
         """Note that a call is asked for under an id that an agent outside chose; return whether it was before, in this run."""
@@ -256,73 +201,11 @@ class Call(Struct, eq=False, gc=False):
         if self.state is not RUNNING:
             raise RefusedError(f"the call {self.request.request_id} has ended", code="CALL_CANCELLED")
 
-    def use_tokens(self, usage: Usage) -> None:
-        """Note tokens that were used, and what they cost, here and in every call above; calls are not counted."""
-        if not usage.total_tokens:
-            return
-        usage = usage if not usage.calls else replace(usage, calls=0)
-        call: Call | None = self
-        while call is not None:
-            call.used = usage if call.used is NO_USAGE else call.used + usage
-            call = call.parent
-
-    def usage(self) -> Usage:
-        """What this call and those below it used."""
-        used = self.used
-        if not self.calls_below:
-            return used
-        return Usage(
-            prompt_tokens=used.prompt_tokens,
-            completion_tokens=used.completion_tokens,
-            calls=self.calls_below,
-            cost=used.cost,
-        )
-
-    def left(self, now_ms: int) -> Limits:
-        """Return what is left to it: hops below, further parallel calls, milliseconds, and the tree's calls and tokens."""
-        limits = self.request.limits
-        left_ms = max(self.request.deadline_at - now_ms, 0)
-        return Limits(
-            depth_max=max(limits.depth_max - self.request.depth, 0),
-            fan_out_max=max(limits.fan_out_max - len(self.waits_for), 0),
-            timeout_ms=min(limits.timeout_ms, left_ms),
-            timeout_ms_max=min(limits.timeout_ms_max, left_ms),
-            calls_max=max(self.account.calls_left(), 0),
-            tokens_max=self.account.tokens_left(),
-        )
-
     def watch(self, log: EventLog) -> None:
         """Let events of this call and those below it be seen from now on."""
         self.log = log
         for child in self.waits_for:
             child.watch(log)
-
-
-class Errand:
-    """A question of this node that is answered here or elsewhere, and may have to be asked more than once."""
-
-    __slots__ = ("arrival", "call", "is_fresh", "is_repeated", "is_withdrawn", "log", "parent", "remote", "task", "without")
-
-    def __init__(
-        self,
-        arrival: Arrival,
-        parent: Call | None,
-        remote: TraceContext | None = None,
-        log: EventLog | None = None,
-        *,
-        is_repeated: bool = False,
-        is_fresh: bool = False,
-    ) -> None:
-        self.is_fresh = is_fresh  # its id was made a moment ago: no node can know it
-        self.is_repeated = is_repeated  # its caller asked for it before, so that it is known, and was charged
-        self.arrival = arrival
-        self.parent = parent
-        self.remote = remote
-        self.log = log
-        self.call: Call | None = None
-        self.task: asyncio.Task[Reply] | None = None
-        self.is_withdrawn = False
-        self.without: list[str] = []  # nodes that have no such agent
 
 
 class Deadlines:

@@ -10,7 +10,8 @@ from comity.core.agent.agent import Capability
 from comity.core.envelope.envelope import Reply, Request, Status
 from comity.core.journal.records import StoredCall
 from comity.runtime.call.binding import Result_co, typed
-from comity.runtime.call.call import Call, Errand
+from comity.runtime.call.call import Call
+from comity.runtime.call.errand import Errand
 from comity.runtime.call.events import Event, EventLog
 from comity.runtime.call.path import CallPath
 

@@ -59,7 +59,6 @@ from comity.runtime.call.stopping import Stopping, described
 from comity.runtime.call.tasks import after_a_turn, all_ended
 from comity.runtime.call.tools import Paused, Toolbox
 from comity.runtime.call.turnstile import SHARED_NS, Turnstile
-from comity.runtime.call.unfinished import keep
 from comity.runtime.call.way import LOCAL, Way
 from comity.runtime.session.sealing import Seal
 from comity.runtime.tracing import standing
@@ -309,7 +308,7 @@ class CallPath(Replies):
         if (elsewhere := self.placement.call_under(arrival, parent, is_repeated=bool(is_repeated))) is not None:
             return _given(parent, elsewhere)
         # Only a call that an earlier run began can have made this one before, unless an agent chose its id.
-        is_again = parent.top.leftovers is not None
+        is_again = parent.top.is_resumed
         try:
             if is_repeated is not None:
                 opened = self._open_below(parent, arrival, now_ns)
@@ -331,7 +330,7 @@ class CallPath(Replies):
         if seen is not None:
             if isinstance(seen, Reply) and seen.status is not Status.REFUSED:
                 self.count(parent, seen.usage)
-                keep(parent, request, seen)
+                parent.keep(request, seen)
             return seen
         if request.request_id not in (parent.top.leftovers or ()):
             return self.enter(arrival, parent, now_ns, None)
@@ -349,7 +348,7 @@ class CallPath(Replies):
         request, named = arrival.request, parent.named_calls
         before = named[request.request_id]
         if before is None:
-            is_again = parent.top.leftovers is not None
+            is_again = parent.top.is_resumed
             opened = self._again(parent, arrival, now_ns) if is_again else self.enter(arrival, parent, now_ns, None)
             if not isinstance(opened, Reply) or opened.status is not Status.REFUSED:
                 named[request.request_id] = request, opened
@@ -419,8 +418,9 @@ class CallPath(Replies):
         assert agent is not None and capability is not None and seat is not None  # noqa: PT018  the rule `known` refused the rest
         trace = remote if parent is None else parent.remote
         call = Call(
-            request, parent, agent, capability, checked.value, seat, account, now_ns, live, watcher, leftovers, way, trace
-        )
+            request, parent, account, leftovers=leftovers, agent=agent, capability=capability, arguments=checked.value,
+            seat=seat, started_ns=now_ns, live=live, log=watcher, way=way, remote=trace,
+        )  # fmt: skip
         note = self._screened(call, arrival.body, findings)
         if isinstance(note, admission.Refused):
             return self.refuse(call.request, note, watcher)

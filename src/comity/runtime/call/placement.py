@@ -20,8 +20,9 @@ from comity.core.journal.records import Record, StoredCall
 from comity.core.journal.terms import Terms
 from comity.core.tracing.trace_context import TraceContext
 from comity.ports import Journal
-from comity.runtime.call.call import Call, Errand
+from comity.runtime.call.call import Call
 from comity.runtime.call.draft import Arrival, Draft, Identity
+from comity.runtime.call.errand import Errand
 from comity.runtime.call.events import EventLog
 from comity.runtime.call.replay import count_begun
 from comity.runtime.call.way import LOCAL, Way

@@ -10,6 +10,7 @@ import contextlib
 
 from comity.core.agent.disclosure import spoken
 from comity.core.call import admission
+from comity.core.call.endings import end_leftovers
 from comity.core.call.machine import CANCEL
 from comity.core.envelope.envelope import Reply, Request, Status
 from comity.core.envelope.request_id import as_asked
@@ -21,7 +22,7 @@ from comity.runtime.call.call import Call
 from comity.runtime.call.environment import Environment
 from comity.runtime.call.replay import known, reused
 from comity.runtime.call.serving import Serving
-from comity.runtime.call.settle import Settlement, end_leftovers
+from comity.runtime.call.settle import Settlement
 
 
 class Replies(Serving):

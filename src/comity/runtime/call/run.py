@@ -18,6 +18,7 @@ from comity.core.agent.disclosure import spoken
 from comity.core.agent.running import LOOP, THREAD
 from comity.core.call.limits import REPLY_BYTES_MAX, WARNINGS_MAX
 from comity.core.call.machine import RUNNING
+from comity.core.call.unfinished import warnings_of
 from comity.core.document.payload import PayloadError, Problem, check_repeats, pack, unpack
 from comity.core.document.slices import ONE_GO_BYTES, Sliced, in_one_go, whole
 from comity.core.envelope.confidence import Band, at_most
@@ -33,7 +34,6 @@ from comity.runtime.call.failures import classify, hidden, is_fault, message_of
 from comity.runtime.call.slices import LONG_BYTES, Slices
 from comity.runtime.call.tasks import PASSES, is_own
 from comity.runtime.call.tools import Paused
-from comity.runtime.call.unfinished import warnings_of
 
 if TYPE_CHECKING:
     from comity.runtime.call.call import Call

@@ -30,7 +30,7 @@ class Serving:
 
     def progress(self, call: Call, data: Any) -> None:
         """Keep the newest partial data and tell who watches."""
-        call.partial = data
+        call.progress = lambda: data
         self.tell(call, events.Kind.PROGRESS, data)
 
     def tell(self, call: Call, kind: events.Kind, data: Any) -> None:

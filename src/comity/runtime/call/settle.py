@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from comity.core.call import guardrail
+from comity.core.call import guardrail, settling, unfinished
 from comity.core.call.admission import Refused
-from comity.core.call.endings import at_and_below, interrupted, outlined, unknown_outcomes
+from comity.core.call.endings import end_leftovers, outlined, unknown_outcomes
 from comity.core.call.limits import WARNINGS_MAX
 from comity.core.call.machine import CANCEL, EXPIRE, FINISH, PAUSE, PAUSED, QUEUED, RUNNING, Event, State, advance
 from comity.core.document.payload import PayloadError
@@ -27,7 +27,7 @@ from comity.core.journal.records import Paused as PausedRecord
 from comity.core.tracing.telemetry import CallEnd
 from comity.errors import ComityError, UnavailableError
 from comity.runtime.agent.breakers import Breakers
-from comity.runtime.call import events, unfinished
+from comity.runtime.call import events
 from comity.runtime.call.call import Call, Deadlines
 from comity.runtime.call.environment import Environment
 from comity.runtime.call.placement import Placement
@@ -97,8 +97,14 @@ class Settlement:
             self._late(call, reply, now_ms)
             return False
         records: list[Record] = []
-        below: list[Call] = []
-        self._close(call, event, reply, now_ns, now_ms, records, below)
+        ends: list[settling.End[Call]] = []
+        if call.children or event is not FINISH:
+            ends = settling.settle(call, event, reply, now_ms)
+            for end in ends:
+                self._interrupt(end.call, end.event, now_ms, records)
+                self._close(end.call, end.event, end.reply, now_ns, now_ms, records)
+        else:  # as most end: its code has ended, and it has made no call that is open
+            self._close(call, event, reply, now_ns, now_ms, records)
         if call.way.on_terms:
             self.placement.ended(call, event, records)
         elif call.parent is None or call.capability.effects:
@@ -106,24 +112,20 @@ class Settlement:
         else:
             self._journal.append(records)
             self.deliver(call, None)
-        for one in below:
-            one.way.note_end()
-            self.deliver(one, None)
+        for end in ends[:-1]:  # what was below the call
+            end.call.way.note_end()
+            self.deliver(end.call, None)
         return True
 
     def _late(self, call: Call, reply: Reply, now_ms: int) -> None:
         if not self.placement.late(call, reply):
             self._journal.append((Late(call.request, reply, now_ms),))
 
-    def _close(
-        self, call: Call, event: Event, reply: Reply, now_ns: int, now_ms: int, records: list[Record], below: list[Call]
-    ) -> None:
-        """Do everything that the end of a call means, children first; only delivery is left."""
+    def _close(self, call: Call, event: Event, reply: Reply, now_ns: int, now_ms: int, records: list[Record]) -> None:
+        """Do everything that the end of a call means; what is below it has ended, and only delivery is left."""
         request = call.request
         if self._observer is not None:
             self._observer.settling(call, event)
-        if call.children or event is not FINISH:  # else it has made no call that is open, and its code has ended
-            self._interrupt(call, event, now_ns, now_ms, records, below)
         if call.uses_state:
             reply = self._save_state(call, reply, records)
         call.move(event)
@@ -138,7 +140,7 @@ class Settlement:
         call.reply = replace(reply, thought="") if reply.thought else reply
         parent = call.parent
         if parent is not None:
-            _leave(parent, call, call.reply)
+            call.leave(parent, call.reply)
         self.deadlines.discard(call)
         if self.breakers.known or reply.error is not None or call.primary is not None:
             self.breakers.tell(call, reply, now_ms)
@@ -169,22 +171,13 @@ class Settlement:
         if self._observer is not None:
             self._observer.settled(call)
 
-    def _interrupt(self, call: Call, event: Event, now_ns: int, now_ms: int, records: list[Record], below: list[Call]) -> None:
-        """End what a call has begun and not finished: calls it made, its wait for a place, its own code."""
-        request = call.request
-        for child in tuple(call.waits_for):
-            if event is EXPIRE and child.request.deadline_at <= now_ms:
-                end, reply = event, unfinished.timed_out(child)
-            else:
-                gone = Error.of("CALL_CANCELLED", f"{request.target}, which made this call, has ended")
-                end, reply = CANCEL, Reply(status=Status.CANCELLED, error=gone)
-            self._close(child, end, reply, now_ns, now_ms, records, below)
-            below.append(child)
+    def _interrupt(self, call: Call, event: Event, now_ms: int, records: list[Record]) -> None:
+        """Stop what a call that ends has begun and not finished: the look through it, its wait for a place, its own code."""
         if call.arriving is not None:
             _stop_looking(call, call.arriving)
-            records.append(Accepted(request, now_ms, self._journal.node_id, "it ended before it was looked through"))
+            records.append(Accepted(call.request, now_ms, self._journal.node_id, "it ended before it was looked through"))
         elif call.state is QUEUED:
-            call.seat.mailbox.remove(call, request.priority)
+            call.seat.mailbox.remove(call, call.request.priority)
         elif event is not FINISH and call.task is not None:
             self._stop(call)
 
@@ -310,10 +303,7 @@ class Settlement:
     def _take_out(self, call: Call) -> list[Call]:
         """Take a call out of memory and from below its caller."""
         below = self.put_aside(call)
-        if call.parent is not None and call.parent.children is not None:
-            call.parent.children.pop(call, None)
-            if call.request.objective:
-                _end_objective(call)
+        call.detach()
         return below
 
     def release_moved(self, call: Call) -> None:
@@ -431,16 +421,6 @@ def _stop_looking(call: Call, looking: asyncio.Task[None]) -> None:
     call.seat.coming -= 1
 
 
-def _leave(parent: Call, call: Call, reply: Reply) -> None:
-    """Take a call that has ended from below its caller."""
-    if parent.children is not None:
-        del parent.children[call]
-    parent.calls_below += 1 + call.calls_below
-    unfinished.keep(parent, call.request, reply)
-    if call.request.objective:
-        _end_objective(call)
-
-
 def _wake(call: Call) -> None:
     for waiter in call.waiters or ():
         if not waiter.done():
@@ -459,19 +439,5 @@ def _is_overdue(call: Call, now_ms: int) -> bool:
     return call.is_here
 
 
-def _end_objective(call: Call) -> None:
-    objectives = call.top.objectives or {}
-    key = (call.request.source, call.request.target, call.request.objective)
-    objectives[key] -= 1
-    if not objectives[key]:
-        del objectives[key]
-
-
 def _outline(reply: Reply) -> dict[str, Any]:
     return {"status": str(reply.status), "code": reply.error.code if reply.error else None, "ms": reply.duration_ms}
-
-
-def end_leftovers(root: Call, request_id: str, now_ms: int) -> tuple[Settled, ...]:
-    """Return the ends of what an earlier run left open at and below a call."""
-    left = root.leftovers or {}
-    return interrupted([left.pop(one) for one in at_and_below(left, request_id)], now_ms)

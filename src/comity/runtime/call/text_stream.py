@@ -29,7 +29,7 @@ class TextStream:
         self._show = show
         self._pieces: list[str] = []
         self._redactor = None if call.log is None or answers is None else answers.redactor(call)
-        call.partial = self
+        call.progress = self.data
 
     def feed(self, raw: str, shown: str) -> None:
         """Take the next piece: all of it, and what of it is for the user."""

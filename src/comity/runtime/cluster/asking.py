@@ -20,11 +20,11 @@ from comity.core.journal.terms import Fence, Terms
 from comity.core.tracing.trace_context import TraceContext
 from comity.errors import CallChangedError, UnavailableError
 from comity.runtime.agent.activations import Activation
-from comity.runtime.call.call import Call, Errand
+from comity.runtime.call.call import Call
 from comity.runtime.call.draft import Arrival, Draft, Identity
+from comity.runtime.call.errand import Errand
 from comity.runtime.call.events import EventLog
 from comity.runtime.call.tasks import release
-from comity.runtime.call.unfinished import keep
 from comity.runtime.call.way import Way
 from comity.runtime.cluster.budgets import Loans, is_short
 from comity.runtime.cluster.deadlocks import Probes
@@ -276,7 +276,7 @@ class Asking:
                 is_begun = isinstance(known, Reply) and known.status is not Status.REFUSED
                 if parent is not None and isinstance(known, Reply) and is_begun and not errand.is_repeated:
                     self._path.count(parent, known.usage)
-                    keep(parent, request, known)
+                    parent.keep(request, known)
                 return known
             stored = self._peers.journal.call(request.request_id)
             is_open = stored is not None

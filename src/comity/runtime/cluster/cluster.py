@@ -30,8 +30,9 @@ from comity.core.journal.terms import Fence, Terms, Version
 from comity.core.tracing.trace_context import TraceContext
 from comity.errors import CallChangedError, DocumentChangedError, RefusedError, StaleLeaseError, UnavailableError
 from comity.ports import Engine, Journal
-from comity.runtime.call.call import Call, Errand
+from comity.runtime.call.call import Call
 from comity.runtime.call.draft import Arrival, Draft, Identity
+from comity.runtime.call.errand import Errand
 from comity.runtime.call.events import EventLog
 from comity.runtime.call.placement import Placement
 from comity.runtime.call.replay import is_run
@@ -132,7 +133,7 @@ class Cluster(Placement):
         await asyncio.gather(*ending, return_exceptions=True)
         await self._server.close()
         for call in list(self.path.calls.values()):
-            if call.parent is None and call.leftovers is not None and not call.waiters:
+            if call.parent is None and call.is_resumed and not call.waiters:
                 self.let_go(call)  # taken over from a node that is gone: its user may wait at another node
 
     async def close(self) -> None:

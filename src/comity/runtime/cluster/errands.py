@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from comity.core.envelope.envelope import Request
-from comity.runtime.call.call import Errand
+from comity.runtime.call.errand import Errand
 
 
 class Errands:

@@ -27,8 +27,9 @@ from comity.core.cluster.messages import (
 from comity.core.envelope.envelope import Reply, Request
 from comity.core.journal.terms import Fence
 from comity.errors import UnavailableError
-from comity.runtime.call.call import Call, Errand
+from comity.runtime.call.call import Call
 from comity.runtime.call.draft import Arrival
+from comity.runtime.call.errand import Errand
 from comity.runtime.call.events import EventLog, Kind, Step
 from comity.runtime.call.tasks import all_ended
 from comity.runtime.call.way import Way

@@ -142,7 +142,7 @@ class Run:
         """Return the planner and what is to be done next: from the history, or from the start."""
         flows, record = self._flows, self.record
         program = flows.store.program(record.began_as or record.definition)
-        if self.call.leftovers is not None or record.events:
+        if self.call.is_resumed or record.events:
             events = flows.store.events(self.run_id)
             self.planner, commands = fold(program, events, flows.store.program)
             self._pages = Pages(self.run_id, len(events))
@@ -349,9 +349,9 @@ class Run:
                 return after_a_turn(found)
             draft = replace(found, timeout_ms=command.timeout_ms)
         request_id = f"{self.run_id}.{command.step}"
-        if self.call.leftovers is None:
-            return flows.path.begin_under(self.call, draft, request_id)
-        return self._call_again(draft, request_id)
+        if self.call.is_resumed:
+            return self._call_again(draft, request_id)
+        return flows.path.begin_under(self.call, draft, request_id)
 
     async def _call_again(self, draft: Draft, request_id: str) -> Reply:
         """Make a call that may have been made before; while the store cannot be read, which says so, wait and ask again."""

@@ -6,35 +6,18 @@ To show there is what the call told itself, what the calls it made delivered, an
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from comity.core.call.limits import REPLY_BYTES_MAX, WARNINGS_MAX
+from comity.core.call.tree import Branch
 from comity.core.document.payload import PayloadError, pack
 from comity.core.envelope.envelope import Error, Reply, Request, Status
-from comity.runtime.call.text_stream import TextStream
 
-if TYPE_CHECKING:
-    from comity.runtime.call.call import Call
-
-PARTS_KEPT_MAX: Final = 64  # replies that a call under way keeps of the calls it made, newest
 _NAMES_MAX: Final = 10  # in one sentence
 _NOTHING_RAN: Final = frozenset({Status.REFUSED, Status.NEEDS_INPUT})
 
 
-def keep(parent: Call, request: Request, reply: Reply) -> None:
-    """Keep what a call gave back to the call that made it."""
-    parts = parent.parts
-    if parts is None:
-        parent.parts = [(request, reply)]
-    else:
-        if len(parts) >= PARTS_KEPT_MAX:
-            del parts[0]
-        parts.append((request, reply))
-    if reply.status is Status.TIMEOUT:
-        parent.has_missed = True
-
-
-def timed_out(call: Call) -> Reply:
+def timed_out(call: Branch) -> Reply:
     """Return the reply to a call whose time is up."""
     allowed = call.request.deadline_at - call.request.created_at
     what = f"{_name(call.request)} did not end within {allowed} ms"
@@ -50,19 +33,19 @@ def timed_out(call: Call) -> Reply:
     )
 
 
-def not_completed(call: Call) -> list[str]:
+def not_completed(call: Branch) -> list[str]:
     """Return the calls it made that gave no result, each once, in words."""
     return list(dict.fromkeys(_name(request) for request, _, _ in _incomplete(call)))
 
 
-def warnings_of(call: Call) -> tuple[str, ...]:
+def warnings_of(call: Branch) -> tuple[str, ...]:
     """Return a sentence for each call it made that gave no result."""
     return tuple(f"{name} was not completed" for name in not_completed(call)[:WARNINGS_MAX])
 
 
-def data_of(call: Call) -> Any:
+def data_of(call: Branch) -> Any:
     """Return what there is to show: what the call told itself or, if it made others, that together with theirs."""
-    own = call.partial.data() if isinstance(call.partial, TextStream) else call.partial
+    own = call.shown
     completed = [(request, reply.status, _said(reply)) for request, reply in call.parts or () if reply.ok]
     incomplete = list(_incomplete(call))
     if not completed and not incomplete:
@@ -78,7 +61,7 @@ def data_of(call: Call) -> Any:
     return lists
 
 
-def _incomplete(call: Call) -> Iterator[tuple[Request, str, Any]]:
+def _incomplete(call: Branch) -> Iterator[tuple[Request, str, Any]]:
     """Yield the calls it made that gave no result, with how they stand and what they had to show."""
     parts = call.parts or []
     for place, (request, reply) in enumerate(parts, 1):
