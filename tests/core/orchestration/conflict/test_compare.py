@@ -33,7 +33,10 @@ def test_every_labelled_pair_is_judged_as_labelled(name: str, least: int) -> Non
     assert [(pair, got) for label, pair, got in found if got.relation is not label] == []
 
 
-@pytest.mark.parametrize("name", ["further", "everyday", "plain", "trades", "classes", "spoken", "heard", "mixed", "wide"])
+_UNSEEN = ["further", "everyday", "plain", "trades", "classes", "spoken", "heard", "mixed", "wide", "analyses", "workshop"]
+
+
+@pytest.mark.parametrize("name", _UNSEEN)
 def test_pairs_that_were_labelled_without_a_look_at_the_rules_are_judged_as_labelled_but_for_a_few(name: str) -> None:
     found = judged(read_corpus(Path(__file__).parent / f"{name}_pairs.yaml"))
     wrong = [(pair, got) for label, pair, got in found if got.relation is not label]
@@ -44,6 +47,25 @@ def test_pairs_that_were_labelled_without_a_look_at_the_rules_are_judged_as_labe
 @given(_JSON, _JSON, st.sampled_from(["", "npv", "ranking", "year", "account_id", "summary"]))
 def test_the_order_of_the_two_values_does_not_matter(left: Any, right: Any, path: str) -> None:
     assert compare(left, right, path).relation is compare(right, left, path).relation
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "relation"),
+    [
+        ("3.42e-3", 0.0342, Relation.CONFLICT),
+        ("3.42e-3", 0.00342, Relation.AGREE),
+        (1e-05, 5e-05, Relation.CONFLICT),
+        ("3.42e-3 mbar", "0.0342 mbar", Relation.CONFLICT),
+        ("1e3", 1000, Relation.AGREE),
+    ],
+)
+def test_a_number_with_an_exponent_is_as_exact_as_its_digits(left: Any, right: Any, relation: Relation) -> None:
+    assert compare(left, right).relation is relation
+
+
+@pytest.mark.parametrize(("left", "right"), [(40, "40 mm"), (40_000_000, "40 mm"), (5, "5 m"), ("5 million", "5 m")])
+def test_a_text_of_two_readings_agrees_with_a_bare_number_in_either(left: Any, right: Any) -> None:
+    assert compare(left, right).relation is Relation.AGREE
 
 
 def test_lists_with_an_item_twice_agree_in_either_order() -> None:

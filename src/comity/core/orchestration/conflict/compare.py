@@ -213,7 +213,8 @@ def _numbers(left: Any, right: Any, path: str, rules: Rules, depth: int) -> Find
     if not ones or not others:
         return None
     pairs = [(one, other) for one in ones for other in others]
-    alike = [(one, other) for one, other in pairs if one.dimension == other.dimension]  # 5 m beside 6 km is no million
+    # 5 m beside 6 km is no million; beside a bare 5 it may be metres or a million.
+    alike = [(one, other) for one, other in pairs if one.dimension == other.dimension != ""]
     same = [pair for pair in alike if pair[0].dimension == "money" and pair[0].unit == pair[1].unit]  # 50 cents are of $ or €
     findings = [_quantities(one, other, path, rules) for one, other in same or alike or pairs]
     return min(findings, key=lambda found: (Relation.AGREE, Relation.UNKNOWN, Relation.CONFLICT).index(found.relation))

@@ -200,7 +200,7 @@ def quantities(value: Any) -> tuple[Quantity, ...]:
 
 def _plain(value: float) -> Quantity:
     text = repr(value)
-    decimals = len(text.partition(".")[2]) if "." in text and "e" not in text and not text.endswith(".0") else 0
+    decimals = _decimals(text) if not text.endswith(".0") else 0
     is_whole = float(value).is_integer()
     return Quantity(float(value), float(value), half=0.5 * 10.0**-decimals if not is_whole else 0.5, is_whole=is_whole)
 
@@ -420,11 +420,17 @@ def _numbers(text: str) -> list[tuple[float, int]]:
         number = float(bare)
     except ValueError:
         return []
-    decimals = len(bare.partition(".")[2]) if "e" not in bare.lower() else 0
+    decimals = _decimals(bare)
     readings = [(number, decimals)]
     if dot == 1 and not comma and decimals == 3 and abs(number) >= 1:
         readings.append((float(bare.replace(".", "")), 0))
     return readings
+
+
+def _decimals(number: str) -> int:
+    """Return how many digits stand behind the point; 3.4e-3 has four of them."""
+    digits, _, exponent = number.lower().partition("e")
+    return max(len(digits.partition(".")[2]) - int(exponent or 0), 0)
 
 
 def _scaled(start: Quantity, rest: str) -> list[tuple[Quantity, str]]:
