@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -29,11 +29,6 @@ def _renewed(old: dict[str, Any], version: str) -> dict[str, Any]:
     if version == "0.8" and type(new.get("confidence")) in {int, float}:
         new["confidence"] /= 100  # it was in percent
     return new
-
-
-def negotiate(offered: Sequence[str]) -> str | None:
-    """Return the newest version both sides speak, or None: the other side must not send envelopes here."""
-    return next((version for version in VERSIONS_ACCEPTED if version in offered), None)
 
 
 # --- decoding -----------------------------------------------------------------------------------------------------------
