@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from comity import Agent, Context
-from comity.runtime.call.pace import BUSY_S, REST_S, Pace
-from comity.runtime.call.turnstile import ENTER_MOST, SHARED_NS, TURNS, Turnstile
+from comity.runtime.call.pace import BUSY_S, FEW, LOOK_S, PRESSED_S, REST_S, STAND_BACK, WINDOW_S, Pace
+from comity.runtime.call.turnstile import ENTER_MOST, SHARED_NS, TOGETHER, TURNS, Turnstile
 from comity.testing.contracts.records import request
 
 BURST = 3 * ENTER_MOST + 1
+BOB = ("default", "bob")
 
 
 def waiting_agent() -> tuple[Agent, asyncio.Event]:
@@ -156,22 +157,45 @@ async def test_calls_whose_places_become_free_at_once_begin_one_by_one(make_node
             one.cancel()
 
 
-def test_after_some_time_of_calls_from_a_line_it_rests_as_long_and_the_users_take_turns():
+def test_while_a_user_with_few_calls_waits_a_line_stands_back_and_its_users_take_turns():
     async def main() -> None:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, HurriedLoop)
-        turnstile, entered = Turnstile(loop, Pace()), []
+        pace, entered = Pace(), []
+        turnstile = Turnstile(loop, pace)
 
         async def call(user_id: str) -> None:
             turn = turnstile.enter(request("r", user_id=user_id))
             if turn is not None:
                 await turn
                 entered.append(user_id)
-                loop.computed_s += BUSY_S
+                loop.computed_s += 1.01 * BUSY_S
+                pace.note_call(BOB, loop.time())
 
         await asyncio.gather(*(call("eve") for _ in range(ENTER_MOST + 3)), *(call("mallory") for _ in range(ENTER_MOST + 2)))
         assert entered == ["eve", "mallory", "eve", "mallory", "eve"]
-        assert [round(rest / BUSY_S, 6) for rest in loop.rests] == [1] * 4
+        assert sum(loop.rests) == pytest.approx(4 * STAND_BACK * 1.01 * BUSY_S)
+
+    with asyncio.Runner(loop_factory=HurriedLoop) as runner:
+        runner.run(main())
+
+
+def test_a_line_for_which_no_user_waits_enters_together_without_a_rest():
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, HurriedLoop)
+        turnstile, entered = Turnstile(loop, Pace()), []
+        turns = [turnstile.enter(request("r", user_id="eve")) for _ in range(ENTER_MOST + 2 * TOGETHER)][ENTER_MOST:]
+        loop.computed_s += PRESSED_S  # by now eve's own first calls are no reason to wait
+
+        async def call(turn: asyncio.Future[None]) -> None:
+            await turn
+            entered.append(loop.turn)
+            loop.computed_s += BUSY_S
+
+        await asyncio.gather(*(call(turn) for turn in turns if turn is not None))
+        assert loop.rests == []
+        assert [entered.count(turn) for turn in dict.fromkeys(entered)] == [TOGETHER] * 2
 
     with asyncio.Runner(loop_factory=HurriedLoop) as runner:
         runner.run(main())
@@ -189,10 +213,14 @@ async def test_who_has_a_line_lines_up_behind_it_and_the_line_is_of_one_user_in_
     assert waits(turnstile.enter, "eve")
 
 
-async def test_a_call_that_gets_a_place_begins_in_no_turn_of_the_loop_in_which_another_entered():
-    turnstile = Turnstile(asyncio.get_running_loop(), Pace())
+@pytest.mark.parametrize(("calls", "waits"), [(FEW, False), (FEW + 1, True)])
+async def test_a_call_of_a_user_with_many_calls_begins_in_no_turn_in_which_another_entered(calls, waits):
+    loop, pace = asyncio.get_running_loop(), Pace()
+    turnstile = Turnstile(loop, pace)
+    for _ in range(calls):
+        pace.note_call(BOB, loop.time())
     assert turnstile.enter(request("r", user_id="eve")) is None
-    assert turnstile.begin(request("r", user_id="bob")) is not None
+    assert (turnstile.begin(request("r", user_id="bob")) is not None) is waits
 
 
 def test_while_other_work_that_can_wait_rests_a_line_rests_too():
@@ -205,21 +233,56 @@ def test_while_other_work_that_can_wait_rests_a_line_rests_too():
         pace.spend(BUSY_S, loop.time())
         assert turns[-1] is not None
         await turns[-1]
-        assert loop.rests == [BUSY_S]
+        assert sum(loop.rests) == pytest.approx(STAND_BACK * BUSY_S)
 
     with asyncio.Runner(loop_factory=HurriedLoop) as runner:
         runner.run(main())
 
 
-def test_a_rest_is_bounded_and_what_was_spent_counts_once():
+def pressed_pace(now_s: float) -> Pace:
     pace = Pace()
+    pace.note_call(BOB, now_s)
+    return pace
+
+
+def test_a_rest_is_bounded_and_what_was_spent_counts_once():
+    pace = pressed_pace(1.0 + REST_S)
     pace.spend(BUSY_S / 2, 1.0)
     assert pace.rest_s(1.0) == 0
     pace.spend(60.0, 1.0)
-    assert pace.rest_s(1.0) == pytest.approx(REST_S)
+    assert pace.rest_s(1.0) == pytest.approx(LOOK_S)
+    assert pace.rest_s(1.0 + REST_S - LOOK_S / 2) == pytest.approx(LOOK_S / 2)
     assert pace.rest_s(1.0 + REST_S) == 0
-    pace.spend(BUSY_S / 2, 2.0)
-    assert pace.rest_s(2.0) == 0
+    pace.spend(BUSY_S / 2, 1.0 + REST_S)
+    assert pace.rest_s(1.0 + REST_S) == 0
+
+
+def test_a_rest_ends_with_the_wait_of_the_user_it_is_for():
+    pace = pressed_pace(1.0)
+    pace.spend(60.0, 1.0)
+    assert pace.rest_s(1.0 + PRESSED_S * 0.99) > 0
+    assert pace.rest_s(1.0 + PRESSED_S) == 0
+
+
+def test_a_user_has_few_calls_again_once_the_calls_are_a_while_ago():
+    pace = Pace()
+    for _ in range(FEW + 1):
+        pace.note_call(BOB, 1.0)
+    assert not pace.has_few(BOB)
+    assert pace.has_few(("acme", "bob"))
+    pace.note_call(BOB, 1.0 + WINDOW_S)
+    assert not pace.has_few(BOB)
+    assert pace.is_pressed(1.0)
+    pace.note_call(BOB, 1.1 + WINDOW_S)
+    assert pace.has_few(BOB)
+
+
+def test_a_user_with_many_calls_makes_no_work_stand_back():
+    pace = Pace()
+    for _ in range(FEW):
+        pace.note_call(BOB, 1.0)
+    pace.note_call(BOB, 1.0 + PRESSED_S)
+    assert not pace.is_pressed(1.0 + PRESSED_S)
 
 
 class HurriedLoop(asyncio.SelectorEventLoop):
@@ -227,10 +290,14 @@ class HurriedLoop(asyncio.SelectorEventLoop):
 
     def __init__(self) -> None:
         super().__init__()
-        self.computed_s, self.rests = 0.0, []
+        self.computed_s, self.rests, self.turn = 0.0, [], 0
 
     def time(self) -> float:
         return self.computed_s
+
+    def _run_once(self) -> None:
+        self.turn += 1
+        super()._run_once()
 
     def call_later(self, delay: float, callback: Any, *given: Any, **_: Any) -> Any:
         self.rests.append(delay)

@@ -10,20 +10,20 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import Final, TypeAlias
+from typing import Final
 
 from comity.core.envelope.envelope import Request
-from comity.runtime.call.pace import Pace
+from comity.runtime.call.pace import Pace, User
 
 # Calls of one user that enter in one turn of the loop without waiting.
 ENTER_MOST: Final = 3
-# Calls that wait enter one by one, the users in turn, at the pace of what can wait: bursts have half of the loop at most,
-# whatever their calls cost. Each call has some turns of the loop to begin in.
+# Calls that wait enter one by one, the users in turn, at the pace of what can wait. Each call has some turns of the loop to
+# begin in.
 TURNS: Final = 4
+# While no user with few calls waits, so many enter together: the turns of the loop would serve no other call.
+TOGETHER: Final = 16
 # How long after the calls of two users a node counts as shared.
 SHARED_NS: Final = 1_000_000_000
-
-User: TypeAlias = tuple[str, str]  # tenant and id
 
 
 class Turnstile:
@@ -40,6 +40,7 @@ class Turnstile:
     def enter(self, request: Request) -> asyncio.Future[None] | None:
         """Let a user's call enter at once, or return what it has to wait for."""
         user = (request.tenant_id, request.user_id)
+        self._pace.note_call(user, self._loop.time())
         entered = self._entered.get(user, 0)
         if entered < ENTER_MOST and user not in self._lines:
             if not self._entered:
@@ -51,10 +52,10 @@ class Turnstile:
     def begin(self, request: Request) -> asyncio.Future[None] | None:
         """Let a call begin that has waited for a place at its agent, or return what it has to wait for.
 
-        Places become free many at a time: one call begins in a turn of the loop, of any user.
+        Places become free many at a time: of users with many calls, one call begins in a turn of the loop.
         """
         user = (request.tenant_id, request.user_id)
-        if self._entered or self._lines:
+        if (self._entered or self._lines) and not self._pace.has_few(user):
             return self._line_up(user)
         self._loop.call_soon(self._entered.clear)
         self._entered[user] = 1
@@ -83,7 +84,8 @@ class Turnstile:
         if rest_s := self._pace.rest_s(now_s):
             self._loop.call_later(rest_s, self._let_in)
             return
-        while self._lines:
+        left = 1 if self._pace.is_pressed(now_s) else TOGETHER
+        while self._lines and left:
             user = next(iter(self._lines))
             line = self._lines.pop(user)
             waiter = line.popleft()
@@ -91,7 +93,7 @@ class Turnstile:
                 self._lines[user] = line  # behind the other users
             if not waiter.done():  # its caller has not given up
                 waiter.set_result(None)
-                break
+                left -= 1
         self._is_due = bool(self._lines)
         if self._is_due:
             self._go_on(TURNS, now_s)
