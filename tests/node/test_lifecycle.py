@@ -32,6 +32,7 @@ class Left:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._before = self._now()
+        gc.freeze()  # what is here now is no work for the collections to come
 
     def _now(self) -> list[Counter[str]]:
         gc.collect()

@@ -35,7 +35,7 @@ def make(runs: Path) -> Agent:
 
 async def main(store: str, port: str, jwks: str, runs: str) -> None:
     limits = Limits(timeout_ms=3_600_000, timeout_ms_max=3_600_000)  # it lives shorter than its calls may take
-    node = Node([make(Path(runs))], store=store, limits=limits, lag_ms=None)
+    node = Node([make(Path(runs))], store=store, limits=limits, lag_ms=None, privacy=None)
     auth = Auth.open(f"{store}.keys", name="far", now_ms=0)
     auth.tokens.ring.trust("near", json.loads(jwks), tenants=("default",), now_ms=1)
     server = Server(node, Settings(port=int(port), rate_per_s=10_000), Gate("unused", auth), [Door(routes)])

@@ -89,7 +89,7 @@ agent = Agent("A")
 @agent.capability("GO")
 async def go(ctx: Context, n: int = 0) -> int: return n
 async def main():
-    async with Node([agent], store=sys.argv[1], lag_ms=None) as node:
+    async with Node([agent], store=sys.argv[1], lag_ms=None, privacy=None) as node:
         for n in range(30):
             reply = await node.call("A", "GO", user_id="v", request_id=f"second{n}")
             if reply.ok:

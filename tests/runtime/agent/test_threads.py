@@ -374,7 +374,7 @@ def stuck():
     threading.Event().wait()
 
 async def main():
-    async with Node([agent]) as node:
+    async with Node([agent], privacy=None) as node:
         print((await node.call("A", "STUCK", user_id="u", timeout_ms=30)).status)
 
 asyncio.run(main())

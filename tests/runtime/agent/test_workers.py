@@ -195,11 +195,11 @@ agent = Agent("A")
 {declares}
 
 def run_sync():
-    with SyncNode([agent]) as node:
+    with SyncNode([agent], privacy=None) as node:
         print(node.call("A", "GO", user_id="u").error)
 
 async def run():
-    async with Node([agent]) as node:
+    async with Node([agent], privacy=None) as node:
         print((await node.call("A", "GO", user_id="u")).error)
 
 print("a run", flush=True)

@@ -48,7 +48,8 @@ def pay():
     return "paid"
 
 async def main():
-    async with Node([orc, cst, anl], store=store, tools=[Tool(name="pay", function=pay, effects=True)]) as node:
+    pays = Tool(name="pay", function=pay, effects=True)
+    async with Node([orc, cst, anl], store=store, tools=[pays], privacy=None) as node:
         reply = await node.call("ORC", "RUN", user_id="u", request_id="r")
         ran(json.dumps([reply.status, reply.data]))
 

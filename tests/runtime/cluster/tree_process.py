@@ -56,7 +56,8 @@ def agent(name: str, below: str) -> Agent:
 async def started(store: str, *agents: Agent) -> Node:
     """Return a node that runs; on a machine under load the processes that have the store may take long to answer."""
     for left in reversed(range(20)):
-        node = Node(agents, store=store, tools=[Tool(name="pay", function=pay, risk=Risk.HIGH)], lag_ms=None)
+        tool = Tool(name="pay", function=pay, risk=Risk.HIGH)
+        node = Node(agents, store=store, tools=[tool], lag_ms=None, privacy=None)
         try:
             await node.start()
         except UnavailableError:

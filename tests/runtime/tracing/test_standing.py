@@ -188,7 +188,7 @@ async def go(ctx: Context):
     outside = await ctx.call("B", "DO")
     return [span.context.span_id, inside.data, outside.data, ctx.request.span_id]
 async def main():
-    async with Node([a, b]) as node:
+    async with Node([a, b], privacy=None) as node:
         for _ in range(2):
             step, inside, outside, own = (await node.call("A", "GO", user_id="u")).unwrap()
             assert inside[0] == step and outside[0] == own, (step, inside, outside, own)

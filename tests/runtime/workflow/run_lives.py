@@ -47,7 +47,7 @@ async def main(store: Path, effects: Path) -> None:
         return {"n": await ctx.use_tool("pay", n=n)}
 
     tool = Tool(name="pay", function=pay, takes_key=True, idempotent=True)
-    async with Node([worker], store=store, tools=[tool], lag_ms=None) as node:
+    async with Node([worker], store=store, tools=[tool], lag_ms=None, privacy=None) as node:
         node.workflows.add(load(TWELVE))
         handle = await node.workflows.start("twelve", user_id="u", run_id="run")
         print("up", flush=True)  # noqa: T201
