@@ -13,8 +13,8 @@ from pydantic_core import to_json
 from comity.dialects import DIALECTS, call_agent
 
 pytestmark = pytest.mark.hypothesis  # the properties are inside the tests
-# Each example holds several envelopes: what an example costs beside them would be half of the time.
-ENVELOPES, EXAMPLES = 8, max(70, settings().max_examples)
+# Each example holds several envelopes: what an example costs beside them would be half of the time. `make fuzz` tries 140,000.
+ENVELOPES, EXAMPLES = 8, max(24, settings().max_examples)
 UNSAID = {"user_id": "u-1", "request_id": "r-1", "capability": "message"}
 
 often = settings(
@@ -47,10 +47,10 @@ def check(strategy, comes_back):
     assert len(seen) >= ENVELOPES * EXAMPLES
 
 
-def test_ten_thousand_envelopes_are_generated():
+def test_thousands_of_envelopes_are_generated():
     tables = (generated.REQUESTS, generated.REPLIES, documents.REQUESTS, documents.REPLIES)
     assert all(table.keys() <= DIALECTS.keys() for table in tables)
-    assert ENVELOPES * EXAMPLES * sum(map(len, tables)) >= 10_000
+    assert ENVELOPES * EXAMPLES * sum(map(len, tables)) >= 3_000
 
 
 @pytest.mark.parametrize("name", generated.REQUESTS)

@@ -14,7 +14,8 @@ from comity.testing.sim.nodes import CrashedError
 from comity.workflow import load
 
 TICK = load("workflow: tick\ninput: {type: object, properties: {n: {type: integer}}}\nnodes: {x: {call: A/TICK}}")
-LONG = load("workflow: long\nnodes: {w: {wait: 90m}, x: {call: A/TICK, after: [w]}}")
+LONG = load("workflow: long\nnodes: {w: {wait: 90s}, x: {call: A/TICK, after: [w]}}")
+MINUTE_S = 60  # not hours: in each second of virtual time a node looks after its work
 HOUR_S = 3_600
 
 
@@ -34,12 +35,12 @@ async def test_an_interval_starts_a_run_at_each_of_its_times(make_node):
     ticks: list[int] = []
     async with make_node(team(ticks)) as node:
         flows = node.workflows
-        made = await flows.schedules.add("hourly", TICK, {"n": 1}, user_id="u", every="1h")
-        assert made.next_at == made.created_at + HOUR_S * 1000
-        await asyncio.sleep(3.5 * HOUR_S)
-        found = flows.schedules.get("hourly")
+        made = await flows.schedules.add("regular", TICK, {"n": 1}, user_id="u", every="1m")
+        assert made.next_at == made.created_at + MINUTE_S * 1000
+        await asyncio.sleep(3.5 * MINUTE_S)
+        found = flows.schedules.get("regular")
         assert (len(ticks), found.runs, found.skipped) == (3, 3, 0)
-        assert found.last_at == made.created_at + 3 * HOUR_S * 1000
+        assert found.last_at == made.created_at + 3 * MINUTE_S * 1000
         assert flows.get(found.last_run).status == "completed"
         assert {one.user_id for one in flows.list(workflow="tick")} == {"u"}
 
@@ -48,15 +49,15 @@ async def test_a_paused_schedule_starts_nothing_and_what_passed_meanwhile_is_not
     ticks: list[int] = []
     async with make_node(team(ticks)) as node:
         schedules = node.workflows.schedules
-        await schedules.add("hourly", TICK, user_id="u", every="1h", missed="all")
-        await schedules.pause("hourly")
-        await asyncio.sleep(5.5 * HOUR_S)
+        await schedules.add("regular", TICK, user_id="u", every="1m", missed="all")
+        await schedules.pause("regular")
+        await asyncio.sleep(5.5 * MINUTE_S)
         assert not ticks
-        await schedules.resume("hourly")
-        await asyncio.sleep(HOUR_S)
+        await schedules.resume("regular")
+        await asyncio.sleep(MINUTE_S)
         assert len(ticks) == 1
-        await schedules.remove("hourly")
-        await asyncio.sleep(5 * HOUR_S)
+        await schedules.remove("regular")
+        await asyncio.sleep(5 * MINUTE_S)
         assert (len(ticks), schedules.list()) == (1, [])
 
 
@@ -64,9 +65,9 @@ async def test_a_paused_schedule_starts_nothing_and_what_passed_meanwhile_is_not
 async def test_a_run_that_has_not_ended_is_not_overtaken_unless_that_is_allowed(make_node, overlap, runs, skipped):
     async with make_node(team()) as node:
         schedules = node.workflows.schedules
-        await schedules.add("hourly", LONG, user_id="u", every="1h", overlap=overlap)
-        await asyncio.sleep(4.5 * HOUR_S)  # runs last an hour and a half
-        found = schedules.get("hourly")
+        await schedules.add("regular", LONG, user_id="u", every="1m", overlap=overlap)
+        await asyncio.sleep(4.5 * MINUTE_S)  # runs last a minute and a half
+        found = schedules.get("regular")
         assert (found.runs, found.skipped) == (runs, skipped)
 
 
@@ -79,10 +80,10 @@ async def test_a_run_that_has_not_ended_is_not_overtaken_unless_that_is_allowed(
         ({"cron": "* * * * *", "every": "1h"}, "either"),
         ({"cron": "61 * * * *"}, "minute '61'"),
         ({"cron": "0 0 30 2 *"}, "never comes"),
-        ({"every": "1h", "zone": "Mars/Olympus"}, "no time zone"),
-        ({"every": "1h", "overlap": "perhaps"}, "perhaps"),
-        ({"every": "1h", "input": {"n": "one"}}, "input.n"),
-        ({"every": "1h", "name": "a b"}, "letters"),
+        ({"every": "1m", "zone": "Mars/Olympus"}, "no time zone"),
+        ({"every": "1m", "overlap": "perhaps"}, "perhaps"),
+        ({"every": "1m", "input": {"n": "one"}}, "input.n"),
+        ({"every": "1m", "name": "a b"}, "letters"),
     ],
 )
 async def test_a_schedule_that_cannot_be_is_refused_with_the_reason(make_node, wrong, what):
@@ -94,11 +95,11 @@ async def test_a_schedule_that_cannot_be_is_refused_with_the_reason(make_node, w
 async def test_a_run_that_cannot_be_started_is_named_and_the_schedule_goes_on(make_node):
     async with make_node(team()) as node:
         flows = node.workflows
-        await flows.schedules.add("s", TICK, {"n": 1}, user_id="u", every="1h")
+        await flows.schedules.add("s", TICK, {"n": 1}, user_id="u", every="1m")
         flows.add("workflow: tick\ninput: {type: object, required: [m]}\nnodes: {x: {call: A/TICK}}")
-        await asyncio.sleep(1.5 * HOUR_S)
+        await asyncio.sleep(1.5 * MINUTE_S)
         found = flows.schedules.get("s")
-        assert (found.runs, found.next_at) == (0, found.created_at + 2 * HOUR_S * 1000)
+        assert (found.runs, found.next_at) == (0, found.created_at + 2 * MINUTE_S * 1000)
         assert "is not what it takes" in found.problem
 
 
@@ -109,11 +110,11 @@ def test_times_that_passed_while_the_node_stood_still_are_made_up_by_the_rule(mi
     async def scenario(world):
         node = await world.node(team(ticks))
         schedules = node.node.workflows.schedules
-        await node.within(schedules.add("hourly", TICK, user_id="u", every="1h", missed=missed, overlap="allow"))
+        await node.within(schedules.add("regular", TICK, user_id="u", every="1h", missed=missed, overlap="allow"))
         await asyncio.sleep(1.5 * HOUR_S)
-        world.pause(node, 3 * HOUR_S)  # from 1:30 to 4:30
+        world.pause(node, 3 * HOUR_S)  # from 1:30 to 4:30: a run that is late by minutes is not missed
         await asyncio.sleep(3.25 * HOUR_S)
-        found = schedules.get("hourly")
+        found = schedules.get("regular")
         assert (found.runs, len(ticks), found.skipped) == (runs, runs, skipped)
 
     outcome = World(1).run(scenario)
