@@ -294,6 +294,7 @@ def test_a_thousand_agents_have_no_validator_until_they_are_called():
             pass
         return sum(type(one) in (PythonType, JsonSchema) for one in gc.get_objects())
 
+    gc.freeze()  # what other tests left is no work for the collections below
     before = checkers()
     agents = [Agent(f"A{number}") for number in range(1_000)]
     for agent in agents:
