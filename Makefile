@@ -44,11 +44,11 @@ serve: $(RUNS) ## serve the demo's agents and the console on loopback; open the 
 test: export PYTEST_DEBUG_TEMPROOT := $(wildcard /dev/shm)
 # Three workers also on two cores: some tests wait.
 test: $(READY) ## run the test suite; PYTHON=python3.13 chooses another Python
-	$(RUN) -m pytest -n 3 --dist worksteal -m "not types"
+	$(RUN) -m pytest --forks 3 -m "not types"
 
 quick: export PYTEST_DEBUG_TEMPROOT := $(wildcard /dev/shm)
 quick: $(READY) ## core, dialects and runtime alone, without property tests and worker processes: under a minute
-	$(RUN) -m pytest -n 3 --dist worksteal -m "not hypothesis" \
+	$(RUN) -m pytest --forks 3 -m "not hypothesis" \
 		--ignore-glob="*_kill.py" --ignore-glob="*_workers.py" tests/core tests/dialects tests/runtime
 
 EXAMPLES ?= 1000

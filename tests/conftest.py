@@ -11,13 +11,11 @@ import os
 import runpy
 import signal
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from forks import pytest_addoption, pytest_runtestloop  # noqa: F401  hooks
 from hypothesis import HealthCheck, settings
-from xdist.remote import WorkerInteractor
 
 from comity import Node
 from comity.testing import VirtualClock, run_virtual
@@ -63,7 +61,7 @@ TEST_S_MAX = "300"  # a hang fails; it does not cost the whole run
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_configure(config: pytest.Config) -> None:
+def pytest_configure() -> None:
     """Give this process, and so all that it starts, the same environment and signals on every machine."""
     for name in [*os.environ]:
         if name not in KEPT_VARIABLES and not name.startswith("PYTEST_"):
@@ -73,17 +71,6 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["SSL_CERT_FILE"] = str(ONE_CERTIFICATE)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job is started deaf to it
     gc.disable()  # until the tests are collected: they stay
-    if config.option.durations is None and config.option.xmlpath is None:  # which tell of every phase
-        for worker in config.pluginmanager.get_plugins():
-            if isinstance(worker, WorkerInteractor):
-                worker.sendevent = functools.partial(send_brief, worker.sendevent)
-
-
-def send_brief(send: Callable[..., None], name: str, **facts: Any) -> None:
-    """Send the main process of pytest-xdist what it shows: the other three of six messages of a test cost 1 ms."""
-    report = facts.get("data", {}) if name == "testreport" else {"when": name, "outcome": "passed"}
-    if report["outcome"] != "passed" or report["when"] not in {"logstart", "setup", "teardown"}:
-        send(name, **facts)
 
 
 def pytest_collection_finish() -> None:
