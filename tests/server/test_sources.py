@@ -40,7 +40,7 @@ def test_a_source_beyond_its_bound_is_refused_with_the_bound_and_one_at_the_boun
 @pytest.mark.parametrize("handler", [workflows.check, guidance.preview, guidance.put, guidance.show])
 def test_the_event_loop_turns_while_a_source_is_read(tmp_path, handler):
     async def main() -> None:
-        constraints = "".join(f"  - {{id: c{number}, rule: leave it}}\n" for number in range(400))
+        constraints = "".join(f"  - {{id: c{number}, rule: leave it}}\n" for number in range(100))
         async with serving(node(tmp_path)) as served:
             assert (await served.client.put("/v1/guidance", json={"source": f"constraints:\n{constraints}"})).status_code == 200
             ask: Any = SimpleNamespace(

@@ -44,23 +44,14 @@ def test_a_short_users_test_finds_a_planted_race_and_the_printed_command_repeats
     assert "--comity-faults 'AgentCallNetworkDelay:" in command
 
 
-def test_the_printed_command_runs_where_pytest_was_started_whatever_the_test_is_called(tmp_path):
-    (tmp_path / "pytest.ini").write_text("[pytest]\n")
-    folder = tmp_path / "below"
-    folder.mkdir()
-    (folder / "test_it.py").write_text(
-        "import pytest\nfrom comity.testing import simulate\n"
-        "@pytest.mark.parametrize('name', ['it\\'s :: $HOME', 'b'])\n"
-        "@simulate(seeds=2)\nasync def test_it(world, name): assert name == 'b'\n"
-    )
-    found = "".join(run_pytest(*processes, cwd=folder, finds=not processes).stdout for processes in ((), ("-n", "1")))
-    command, of_a_worker = re.findall(r"python -m pytest (.*--comity-seed.*)$", found, re.MULTILINE)
-    assert command == of_a_worker
-    again = run_pytest(*shlex.split(command), cwd=folder)
-    assert (again.returncode, "1 failed in" in again.stdout) == (1, True), again.stdout
-
-
 USERS = {
+    "test_it.py": """
+import pytest
+from comity.testing import simulate
+@pytest.mark.parametrize('name', ['it\\'s :: $HOME', 'b'])
+@simulate(seeds=2)
+async def test_it(world, name): assert name == 'b'
+""",
     "test_wrong.py": """
 from comity.testing import simulate
 @simulate(seeds=1, steps_max=99)
@@ -86,14 +77,36 @@ async def test_often(world, kind):
 }
 
 
-@pytest.fixture(scope="module", params=[(), ("-n", "1")], ids=["here", "in a worker"])
-def told(request, tmp_path_factory) -> str:
-    """Run the tests of a user, and return what pytest told."""
-    folder = tmp_path_factory.mktemp("users")
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """A folder with the tests of a user, below the one that pytest takes for the root."""
+    root = tmp_path_factory.mktemp("users")
+    (root / "pytest.ini").write_text("[pytest]\n")
+    below = root / "below"
+    below.mkdir()
     for name, text in USERS.items():
-        (folder / name).write_text(text)
+        (below / name).write_text(text)
+    return below
+
+
+@pytest.fixture(scope="module")
+def tellings(folder) -> dict[str, str]:
+    """What pytest told of the tests of a user, by where it ran them."""
     # On a build server pytest does not shorten the lines of its summary.
-    return run_pytest("--tb=short", *request.param, cwd=folder, CI="true").stdout
+    here = run_pytest("--tb=short", cwd=folder, finds=True, CI="true").stdout
+    return {"here": here, "in a worker": run_pytest("--tb=short", "-n", "1", cwd=folder, CI="true").stdout}
+
+
+@pytest.fixture(params=["here", "in a worker"])
+def told(request, tellings) -> str:
+    return tellings[request.param]
+
+
+def test_the_printed_command_runs_where_pytest_was_started_whatever_the_test_is_called(folder, tellings):
+    commands = {re.search(r"python -m pytest (.*test_it.*--comity-seed.*)$", one, re.MULTILINE)[1] for one in tellings.values()}
+    (command,) = commands
+    again = run_pytest(*shlex.split(command), cwd=folder)
+    assert (again.returncode, "1 failed in" in again.stdout) == (1, True), again.stdout
 
 
 @pytest.mark.parametrize(
@@ -111,11 +124,11 @@ def test_a_failure_is_told_once_from_the_users_line_on_and_in_one_line_of_the_su
     body, _, below = told.partition("short test summary info")
     lines = [line for line in body[body.index(f"_ {name} _") :].splitlines()[1:] if not line.startswith("[gw")]
     assert lines[0].startswith(first)
-    assert told.count("see it again with") == 2  # once for each failure
+    assert told.count("see it again with") == 3  # once for each failure
     assert "All traceback entries are hidden" not in told
     assert f"\nFAILED {name}.py::{name} - SimulationError: {summary}" in below
-    assert len(re.findall("^FAILED", below, re.MULTILINE)) == 2
-    assert "2 failed, 1 passed in" in below.splitlines()[3]
+    assert len(re.findall("^FAILED", below, re.MULTILINE)) == 3
+    assert "3 failed, 2 passed in" in below.splitlines()[4]
 
 
 def test_how_often_faults_struck_is_told_at_the_end_and_pytest_sees_the_other_parameters_as_fixtures(told):
