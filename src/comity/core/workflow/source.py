@@ -47,27 +47,45 @@ class Source(Struct, frozen=True):
         return self.places.get(path, (0, 0))
 
 
+class _Loader(yaml.SafeLoader):
+    """Notes anchors and aliases and reads on as if there were none, so that a text is read once."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.named: list[Any] = []  # the marks of anchors and aliases
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        event: Any = self.peek_event()  # type: ignore[no-untyped-call]
+        if getattr(event, "anchor", None):
+            mark: Any = event.start_mark
+            self.named.append(mark)
+            if isinstance(event, yaml.AliasEvent):
+                self.get_event()  # type: ignore[no-untyped-call]
+                return yaml.ScalarNode("tag:yaml.org,2002:null", "~", mark, mark)
+            event.anchor = None
+        return super().compose_node(parent, index)
+
+
 def read_source(text: str) -> Source:
     """Return the plain data in a text, with places and every mistake found while reading."""
     if len(text.encode(errors="replace")) > TEXT_BYTES_MAX:
         return Source(None, {}, (Mistake(1, 1, "", f"a definition has at most {TEXT_BYTES_MAX} bytes"),))
-    mistakes: list[Mistake] = []
-    places: dict[Path, tuple[int, int]] = {}
     try:
-        mistakes += (
-            _at(event.start_mark, "", "anchors and aliases are not read; write the value where it is used")
-            for event in yaml.parse(text, Loader=yaml.SafeLoader)
-            if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None)
-        )
-        root = None if mistakes else yaml.compose(text, Loader=yaml.SafeLoader)
+        loader = _Loader(text)
+        root = loader.get_single_node()
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or str(error).partition("\n")[0]
         return Source(None, {}, (_at(mark, "", f"cannot be read: {problem}"),))
     except RecursionError:
         return Source(None, {}, (Mistake(1, 1, "", f"has more than {NESTING_MAX} levels"),))
+    if loader.named:
+        told = "anchors and aliases are not read; write the value where it is used"
+        return Source(None, {}, tuple(_at(mark, "", told) for mark in loader.named))
     if root is None:
-        return Source(None, {}, tuple(mistakes) or (Mistake(1, 1, "", "is empty; begin with `workflow: name`"),))
+        return Source(None, {}, (Mistake(1, 1, "", "is empty; begin with `workflow: name`"),))
+    mistakes: list[Mistake] = []
+    places: dict[Path, tuple[int, int]] = {}
     document = _plain(root, (), places, mistakes)
     return Source(document, places, tuple(mistakes))
 
