@@ -42,14 +42,14 @@ serve: $(RUNS) ## serve the demo's agents and the console on loopback; open the 
 
 # In memory where there is one to write to: what a disk forgets is simulated, and `make kill` uses a real one.
 test: export PYTEST_DEBUG_TEMPROOT := $(wildcard /dev/shm)
-# Three workers also on two cores: some tests wait.
+# Four processes also on two cores: some tests wait.
 test: $(READY) ## run the test suite; PYTHON=python3.13 chooses another Python
-	$(RUN) -m pytest --forks 3 -m "not types"
+	$(RUN) -m pytest --forks 4 -m "not types"
 
 quick: export PYTEST_DEBUG_TEMPROOT := $(wildcard /dev/shm)
 quick: $(READY) ## core, dialects and runtime alone, without property tests and worker processes: under a minute
-	$(RUN) -m pytest --forks 3 -m "not hypothesis" \
-		--ignore-glob="*_kill.py" --ignore-glob="*_workers.py" tests/core tests/dialects tests/runtime
+	$(RUN) -m pytest --forks 4 -m "not hypothesis" \
+		--ignore-glob="*_kill.py" --ignore-glob="*_workers.py" --ignore-glob="*_processes.py" tests/core tests/dialects tests/runtime
 
 EXAMPLES ?= 1000
 fuzz: $(READY) ## try EXAMPLES inputs at every property, where the suite tries 12
