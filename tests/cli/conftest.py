@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+import shutil
 import sys
 from pathlib import Path
 from typing import NamedTuple
@@ -90,14 +91,19 @@ def content_is_unsaid(monkeypatch) -> None:
     monkeypatch.delenv(CONTENT)
 
 
+def enter(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make a folder the working directory, with an application `app:make`."""
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(sys, "path", [str(folder), *sys.path])
+    for module in ("app", "odd", "unfit"):  # what earlier tests wrote under these names
+        monkeypatch.delitem(sys.modules, module, raising=False)
+    (folder / "app.py").write_text(APP, encoding="utf-8")
+
+
 @pytest.fixture
 def place(tmp_path, monkeypatch) -> Path:
     """A fresh working directory with an application `app:make`."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    for module in ("app", "odd", "unfit"):  # what earlier tests wrote under these names
-        monkeypatch.delitem(sys.modules, module, raising=False)
-    (tmp_path / "app.py").write_text(APP, encoding="utf-8")
+    enter(tmp_path, monkeypatch)
     return tmp_path
 
 
@@ -113,10 +119,24 @@ def app(place, monkeypatch):
     monkeypatch.setenv("COMITY_APP", "app:make")
 
 
+@pytest.fixture(scope="session")
+def called(tmp_path_factory) -> tuple[list[Path], Ran]:
+    """The files of a store after one call, and what the command told."""
+    folder = tmp_path_factory.mktemp("called")
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        enter(folder, monkeypatch)
+        monkeypatch.delenv(CONTENT, raising=False)
+        ran = run_main("call", "BOSS", "ASK", "--app", "app:make", "--request-id", "job-1", "--json")
+    return [*folder.glob("comity.db*")], ran
+
+
 @pytest.fixture
-def used(comity, app):
+def used(called, place, app):
     """A store with one call tree in it: `BOSS ASK`, with a success, a crash and a refusal below it."""
-    return comity("call", "BOSS", "ASK", "--request-id", "job-1", "--json").document
+    files, ran = called
+    for file in files:
+        shutil.copy2(file, place)
+    return ran.document
 
 
 @pytest.fixture
