@@ -29,12 +29,13 @@ def worker() -> Agent:
     return agent
 
 
-@pytest.fixture
-def filled(place) -> Path:
-    """A store with forty calls in four sessions."""
+@pytest.fixture(scope="module")
+def forty(tmp_path_factory) -> Path:
+    """The folder of a store with forty calls in four sessions."""
+    folder = tmp_path_factory.mktemp("forty")
 
     async def fill() -> None:
-        async with Node([worker()], store=place / "comity.db") as node:
+        async with Node([worker()], store=folder / "comity.db") as node:
             for n in range(40):
                 await node.call(
                     "W", "ECHO", {"text": f"ann@example.com {n} {'x' * 3_000}"}, user_id="u", session_id=f"s{n % 4}"
@@ -42,6 +43,13 @@ def filled(place) -> Path:
             await node.flush_spans()
 
     asyncio.run(fill())
+    return folder
+
+
+@pytest.fixture
+def filled(place, forty) -> Path:
+    """A copy of that store in the working directory."""
+    shutil.copytree(forty, place, dirs_exist_ok=True)
     return place / "comity.db"
 
 
