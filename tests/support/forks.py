@@ -6,12 +6,14 @@ Each process takes the tests of one file after the other; the process that was s
 from __future__ import annotations
 
 import itertools
+import math
 import mmap
 import os
 import signal
 import sys
 import traceback
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from multiprocessing.connection import Connection, Pipe, wait
 from typing import Any
@@ -19,6 +21,7 @@ from typing import Any
 import pytest
 
 _INDEX_BYTES = 4
+_TOOK = "forks/took"  # in pytest's cache: the seconds that each file took
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -33,8 +36,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
         return None
     files = [[*some] for _, some in itertools.groupby(range(len(session.items)), lambda at: session.items[at].path)]
     todo, fill = os.pipe()  # one queue for all processes: a read takes the next file
-    # The last folders hold the tests that take longest: begun first, they do not keep one process busy when the others are done.
-    os.write(fill, b"".join(at.to_bytes(_INDEX_BYTES, "big") for at in reversed(range(len(files)))))
+    os.write(fill, b"".join(at.to_bytes(_INDEX_BYTES, "big") for at in _longest_first(session, files)))
     os.close(fill)
     running = mmap.mmap(-1, _INDEX_BYTES * option.forks)  # the test that each process runs: which it was if the process dies
     workers: dict[Connection, tuple[int, int]] = {}
@@ -52,6 +54,20 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
     return True
+
+
+def _longest_first(session: pytest.Session, files: list[list[int]]) -> list[int]:
+    """Return the files in an order in which no process is busy for long when the others are done.
+
+    How long a file takes is known from an earlier run. Of the others the last come first: their folders hold the longest tests.
+    """
+    cache = getattr(session.config, "cache", None)
+    took = {} if cache is None else cache.get(_TOOK, {})
+    return sorted(range(len(files)), key=lambda at: (-took.get(_file(session.items[files[at][0]].nodeid), math.inf), -at))
+
+
+def _file(nodeid: str) -> str:
+    return nodeid.partition("::")[0]
 
 
 def _fork() -> int:
@@ -120,6 +136,7 @@ def _work(session: pytest.Session, taken: Iterator[int], pipe: Connection, runni
 def _tell(session: pytest.Session, workers: dict[Connection, tuple[int, int]], running: mmap.mmap) -> None:
     """Pass on what the processes send until all have ended; a test of which nothing was sent has failed."""
     hook, untold = session.config.hook, {item.nodeid: item for item in session.items}
+    took: Counter[str] = Counter()
     while workers:
         for pipe in wait([*workers]):
             assert isinstance(pipe, Connection)
@@ -137,12 +154,15 @@ def _tell(session: pytest.Session, workers: dict[Connection, tuple[int, int]], r
             untold.pop(nodeid, None)
             for one in told:
                 report = hook.pytest_report_from_serializable(config=session.config, data=one)
+                took[_file(nodeid)] += report.duration
                 hook.pytest_runtest_logreport(report=report)
             hook.pytest_runtest_logfinish(nodeid=nodeid, location=location)
             if session.shouldfail:
                 raise session.Failed(session.shouldfail)
             if session.shouldstop:
                 raise session.Interrupted(session.shouldstop)
+    if (cache := getattr(session.config, "cache", None)) is not None:
+        cache.set(_TOOK, cache.get(_TOOK, {}) | {name: round(seconds, 3) for name, seconds in took.items()})
     for item in untold.values():
         hook.pytest_runtest_logreport(report=_failed(item, "it was not run, because its process ended"))
 
