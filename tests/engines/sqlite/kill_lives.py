@@ -76,7 +76,7 @@ class Life:
         return [work, boss, counter]
 
     async def run(self) -> None:
-        async with Node(self.agents(), store=self._order["store"]) as node:
+        async with Node(self.agents(), store=self._order["store"], privacy=None) as node:
             self.say("ready")
             if self._order["again"] is None:
                 await asyncio.gather(*(self._lane(node) for _ in range(IN_FLIGHT)))
@@ -121,7 +121,7 @@ class Life:
 
 async def warm() -> None:
     """Import and build once, before the forks, what every node builds when it starts."""
-    async with Node([Agent("WORK")]):
+    async with Node([Agent("WORK")], privacy=None):
         pass
 
 
