@@ -602,6 +602,7 @@ def test_a_waiting_run_is_not_in_memory_any_more(store):
         return sum(type(one) is Run for one in gc.get_objects())
 
     gc.freeze()  # what other tests left is no work for the collections below
+
     async def main():
         async with Node(team(), store=store) as node:
             node.workflows.add(ASKS)
