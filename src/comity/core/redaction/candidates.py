@@ -19,8 +19,11 @@ from comity.core.redaction.detector import Detector, PatternDetector
 from comity.core.redaction.labelled import LabelledDetector
 from comity.core.redaction.shapes import CONTEXT_CHARS, NUMBER_CHARS_MAX
 
-# Where a value with a digit near its beginning may begin: "(089) 1234", "AB 123456", "September 3, 1984"; not inside "12.3.84".
-_NUMBER: Final = re.compile(r"(?<![A-Za-z0-9_])(?=[+(]{0,2}[^\W\d_]{0,10}\.?[- ]?[0-9])(?:(?<![0-9][-./])[^\W_]|[(+])")
+# Where a value with a digit near its beginning may begin: "(089) 1234", "AB 123456", "BNC LRA 84D52", "September 3, 1984";
+# not inside "12.3.84".
+_NUMBER: Final = re.compile(
+    r"(?<![A-Za-z0-9_])(?=[+(]{0,2}[^\W\d_]{0,10}\.?[- ]?(?:[A-Z]{3}[ ])?[0-9])(?:(?<![0-9][-./])[^\W_]|[(+])"
+)
 _UP_TO_DIGIT: Final = re.compile("(?s:.*)(?<![A-Za-z])[0-9]")  # but that of a word: "CVV2"
 _DIGITS: Final = re.compile("(?<![A-Za-z])[0-9]+")  # the same, each run of them
 _REST_OF_VALUE: Final = re.compile(r"\A[A-Za-z]+")  # which the digit before the words may belong to

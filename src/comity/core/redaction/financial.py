@@ -57,7 +57,8 @@ _ACCOUNT_OR_BILL = (  # of a bank, of a ledger, or a bill
 )
 
 _UPI_BANKS = (  # which give a payment address in India
-    "ok(?:hdfcbank|icici|sbi|axis)|ybl|ibl|axl|paytm|apl|upi|icici|hdfcbank|sbi|axisbank|kotak|freecharge|pt(?:hdfc|sbi|axis|yes)"
+    "ok(?:hdfcbank|icici|sbi|axis)|ybl|ibl|axl|paytm|apl|upi|icici|hdfcbank|sbi|axisbank|kotak|freecharge|pt(?:hdfc"
+    "|sbi|axis|yes)"
 )
 
 
@@ -135,6 +136,10 @@ def _accept_account(value: str) -> int:
 def _is_account(value: str) -> bool:
     """Judge an account under the word for one: ledgers have fewer digits, unless the last is a check digit behind a dash."""
     return 7 <= len(digits_of(value)) <= 28 or value[-2:-1] == "-"
+
+
+def _is_long_account(value: str) -> bool:
+    return 10 <= len(digits_of(value)) <= 28
 
 
 def _accept_btc(value: str) -> int:
@@ -245,7 +250,9 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
         context=words(
             r"(?:bank\s?)?(?:account|acct|acc)\.?\s?(?:number|no|num|nr|#)",
             r"(?:bank|checking|chequing|savings|current|deposit|giro)\s?(?:account|acct|acc)",
-            rf"{WALL}[ ,;]{{1,3}}(?:and )?(?:account|acct?|checking|chequing|savings)\.?",  # behind the number of its bank
+            rf"{WALL}[ ,;]{{1,3}}(?:and )?(?:account|acct?|checking|chequing|savings|konto|kto|compte"
+            r"|cuenta|conto|conta|rekening|kontonr|rachunek|účet|hesap|tili|сч[её]т"
+            r"|рахунок)\.?",  # behind the number of its bank
             "(?:into|to|from|in)(?: (?:my|our|his|her|their|the))? (?:checking|chequing|savings)",
             r"(?:direct deposit|ach|payroll)[^0-9;\n]{0,32}(?:checking|chequing|savings)",
             "a/c",
@@ -255,7 +262,8 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
         reach=24,
         not_after=NOT_AFTER_DIGIT,
         not_near=LatePattern(
-            r"(?:debit|(?<!for )(?<!further )credit|ledger|gl|g/l|chart of|cost cent(?:er|re)|nominal|expense|revenue|posting"
+            r"(?:(?<!direct )debit(?! card)|(?<!for )(?<!further )credit(?! (?:card|transfer|union))|ledger|gl|g/l"
+            r"|chart of|cost cent(?:er|re)|nominal|expense|revenue|posting"
             r"|sachkonto)[^;\n]{0,40}$",
             re.IGNORECASE,
         ),
@@ -269,7 +277,8 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
         pattern=LatePattern(
             rf"{BEFORE}[0-9]{{8,17}}{AFTER_DIGIT}(?=[ ]?(?:[.,;:!?)|\n\"']|$|(?:and|or|at|with|for|to|from|in|is|of|by|under"
             r"|routing|aba|sort|bsb|iban|bic|swift|blz|ifsc|held|bank|bei|der|chez|auprès|presso|en|del|van|na)\b))"
-            r"(?![^\n.;]{0,40}\b(?i:ledger|suspense|clearing|control|nominal|cost|expenses?|revenue|assets?|receivables?|payables?"
+            r"(?![^\n.;]{0,40}\b(?i:ledger|suspense|clearing|control|nominal|cost|expenses?|revenue|assets?"
+            r"|receivables?|payables?"
             r"|accruals?|depreciation|inventory|equity|liabilit(?:y|ies))\b)"
         ),
         hint=rf"(?i:acc(?:oun)?t|acc[^a-z]|konto|compte|cuenta|conto|conta){HINT_GAP}[0-9]{{8}}",
@@ -283,7 +292,8 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
         reach=4,
         not_after=NOT_AFTER_DIGIT,
         not_near=LatePattern(
-            r"(?:debit|(?<!for )(?<!further )credit|ledger|gl|g/l|chart of|cost cent(?:er|re)|nominal|expense|revenue|posting"
+            r"(?:(?<!direct )debit(?! card)|(?<!for )(?<!further )credit(?! (?:card|transfer|union))|ledger|gl|g/l"
+            r"|chart of|cost cent(?:er|re)|nominal|expense|revenue|posting"
             r"|sachkonto)[^;\n]{0,40}$",
             re.IGNORECASE,
         ),
@@ -355,8 +365,8 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
             rf"|[0-9](?:[ ./-]?[0-9]){{6,27}}|[0-9]{{4,6}}-[0-9X]){AFTER_DIGIT}"
         ),
         rules=[
-            Rule(ACCOUNT, _is_account),
-            Rule(_ACCOUNT_OR_BILL, lambda value: 10 <= len(digits_of(value)) <= 28),
+            Rule(ACCOUNT, _is_account, is_valid_apart=_is_long_account),
+            Rule(_ACCOUNT_OR_BILL, _is_long_account),
             Rule("сч[её]т(?: №)?", lambda value: len(digits_of(value)) == 20),
         ],
         hint_labels=f"{ACCOUNT}|{_ACCOUNT_OR_BILL}|сч[её]т",

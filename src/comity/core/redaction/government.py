@@ -118,7 +118,7 @@ def _accept_worded(value: str) -> int:
 
 
 _WORDS = re.compile(_WORD)
-_MONTH = LatePattern(rf"{MONTH}|tháng|năm|viii", re.IGNORECASE)
+_MONTH = LatePattern(rf"{MONTH}|tháng|năm|iii|viii?|xii", re.IGNORECASE)
 
 
 @cache
@@ -136,19 +136,32 @@ _ORDINALS = (  # of a day, in words
     "|thirteenth|fourteenth"
     "|fifteenth|sixteenth|seventeenth|eighteenth|nineteenth|twentieth|thirtieth"
     "|(?:(?:ein|zwei|drei|vier|fünf|sechs|sieben|acht|neun)und)?(?:zwanzig|dreißig|dreissig)ste[nr]?"
-    "|ers?te[nr]?|zweite[nr]?|dritte[nr]?|(?:vier|fünf|sechs|sieb|sieben|ach|neun|zehn|elf|zwölf|dreizehn|vierzehn|fünfzehn|sechzehn"
+    "|ers?te[nr]?|zweite[nr]?|dritte[nr]?|(?:vier|fünf|sechs|sieb|sieben|ach|neun|zehn|elf|zwölf|dreizehn|vierzehn"
+    "|fünfzehn|sechzehn"
     "|siebzehn|achtzehn|neunzehn)te[nr]?|premier|primero|primo"
 )
 _YEAR_WORDS = (
     "(?:nineteen|twenty)[ -](?:hundred(?:[ ]and)?[ -]?)?(?:oh[- ])?(?:(?:twenty|thirty|forty|fifty|sixty|seventy"
     "|eighty|ninety)(?:[- ])?)?"
-    "(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen)?"
+    "(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen"
+    "|eighteen|nineteen)?"
     "|two[ ]thousand(?:[ ]and)?(?:[ ][a-z]{3,9})?"
 )
 
 
 def _accept_licence(value: str) -> int:
     return len(value) if len(digits_of(value)) >= 3 else 0
+
+
+_PEOPLE = (
+    r"\w{1,16}(?:[eo]r|ist|[ae]nt|ee|ian|an|man|men|son|boy|girl|ess|ate|ard|ive|ing|ed|ain|king)s?|bab(?:y|ies)|twins?"
+    r"|child(?:ren)?|kids?|boss"
+    r"|prince|queen|pope|guest|witness|wife|husband|spouse|nurse|aunt|niece|nephew|friend|male|female|adult|youth|teen"
+    r"|infant|newborn"
+    r"|host|pilot|clerk|chef|coach|judge|poet|monk|nun|priest|saint|bride|groom|heir|deceased|accused|insured|minor|dad"
+    r"|mum|mom|actress"
+    r"|triplets?|quads|eldest|youngest|oldest|elder|younger|first|second|third|last|other|one|pupil|victim|suspect|individual"
+)
 
 
 _NOT_OF_A_PERSON = LatePattern(
@@ -158,8 +171,13 @@ _NOT_OF_A_PERSON = LatePattern(
     r"|verein|projekt|proyecto|projet|progetto|start-?up|club)[^;.:]{0,30}$"
     r"|(?:republik|republic|república|république|nation|firma|company|city|stadt)\W{0,3}$"
     r"|born\s(?:rate|count|digital)[^;]{0,40}$"
-    r"|(?:project|company|start-?up|product|brand|firm|team|programme|program|initiative|idea|process|thread|job|task|pod|container"
-    r"|session|server|daemon|worker|node|instance|galaxy|star|legend|tradition|movement|band|city)\s(?:was\s|is\s)?born[^;]{0,20}$",
+    r"|(?:project|company|start-?up|product|brand|firm|team|programme|program|initiative|idea|process|thread|job|task"
+    r"|pod|container"
+    r"|session|server|daemon|worker|node|instance|galaxy|star|legend|tradition|movement|band|city)\s(?:was\s"
+    r"|is\s)?born[^;]{0,20}$"
+    # "The World Wide Web was born on": what has an article before it and is no person, of whom most words end alike.
+    rf"|(?<![a-z])(?:the|our|this|that|its)\s(?:[^\W\d]+[ -]){{0,3}}(?!(?:{_PEOPLE})\s)[^\W\d]{{3,20}}\s(?:was"
+    rf"|is)\sborn[^;]{{0,20}}$",
     re.IGNORECASE,
 )
 _BIRTH_HINT = (
@@ -345,7 +363,8 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
             rf"|(?=[A-Z]{{0,8}}[0-9])[A-Z0-9](?:(?:[-/]|[ ](?=[0-9]{{2}}))?[A-Z0-9]){{4,19}}){AFTER}",
             re.IGNORECASE,
         ),
-        hint=rf"{HINT_BEFORE_LETTER}(?i:{in_hint(LICENCE)}){HINT_AFTER_LETTER}{HINT_GAP}[0-9]|[a-z](?:Driver|Driving){HINT_GAP}[0-9]",
+        hint=rf"{HINT_BEFORE_LETTER}(?i:{in_hint(LICENCE)}){HINT_AFTER_LETTER}{HINT_GAP}[0-9]|[a-z](?:Driver"
+        rf"|Driving){HINT_GAP}[0-9]",
         accept=_accept_licence,
         need=Need.CONTEXT,
         is_number=True,
@@ -375,7 +394,8 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
             rf"|[A-Z]{{3}}[0-9][A-Z0-9][0-9]{{2}}|[0-9]{{2}}-[A-Z]{{2,3}}-[0-9]{{1,2}}"
             rf"|[A-Z]{{2}}-[0-9]{{3}}-[A-Z]|[АВЕКМНОРСТУХ][0-9]{{3}}[АВЕКМНОРСТУХ]{{2}}[0-9]{{2,3}}"
             rf"|[A-Z]{{1,2}}[ -][0-9]{{1,5}}[ -]?[A-Z]{{1,3}}|[A-Z]{{2}}[ -]?[0-9]{{1,2}}[ -]?[A-Z]{{1,3}}[ -]?[0-9]{{4}}"
-            rf"|[A-Z]{{2}}-[0-9]{{2}}-[A-Z]{{2}}|[0-9]{{2}}-[0-9]{{2}}-[A-Z]{{2}}|[A-Z]-[0-9]{{3}}-[A-Z]{{2}}|[0-9]-[A-Z]{{3}}-[0-9]{{3}}"
+            rf"|[A-Z]{{2}}-[0-9]{{2}}-[A-Z]{{2}}|[0-9]{{2}}-[0-9]{{2}}-[A-Z]{{2}}|[A-Z]-[0-9]{{3}}-[A-Z]{{2}}"
+            rf"|[0-9]-[A-Z]{{3}}-[0-9]{{3}}"
             rf"|[A-Z]{{2}}[ ][0-9]{{2}}[ ][0-9]{{3}}|[A-Z]{{2}}[ ][0-9]{{1,6}}|[A-Z]{{2}}[ ][A-Z0-9]{{2}}-[A-Z0-9]{{3}}"
             rf"|[0-9][A-Z][A-Z0-9][ ]?[0-9]{{4}}|[A-Z]{{2}}-?[0-9]{{3}}[A-Z]{{2}}|[0-9]{{2}}[A-Z][0-9]?-[0-9]{{3}}\.?[0-9]{{2}}"
             rf"|[АВЕІКМНОРСТХ]{{2}}[ ]?[0-9]{{4}}[ ]?[АВЕІКМНОРСТХ]{{2}}|[Α-Ω]{{3}}[ -]?[0-9]{{4}}"

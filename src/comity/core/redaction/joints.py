@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
+from comity.core.redaction.labels import PERSONS
 from comity.core.redaction.shapes import COUNTED, is_foreign, plain_words
 
 # Between a label and a value in a pattern that holds both: quotes, stars and tags around a sign that says so.
@@ -48,11 +49,17 @@ _OPTION = re.compile(r"(?<![^\s])--(?P<name>[a-z][a-z-]{1,40})(?:=|[ ])[\"']?\Z"
 
 
 # "PIN of my card: ", "phone for the flat is ": whose the value is says nothing of what it is. The last such words are found.
-_WHOSE = re.compile(
-    r"(?s:.*[^\W\d_])(?P<whose>[ ](?:(?:of|for|at|from|meiner|meines|meinem|von|vom|der|des|den|de|du|del|dello|della|dei|degli"
-    r"|delle|di|do|da|dos|das|para|pour|per|für|van|voor|av|till|mojej|mojego|od)[ ]|dell['’]|d['’])"
-    r"[^\W\d_][\w'’-]{0,16}(?:[ ][^\W\d_][\w'’-]{0,16}){0,3}(?::[ ]|[ ](?:is|ist|est|es|è|é|to|jest|was|lautet)[ ]))\Z"
+# Without a colon or a verb behind them the last word must be one for a person: "passport of the lead traveller X1234567".
+_OF = (
+    "of|for|at|from|meiner|meines|meinem|von|vom|der|des|den|de|du|del|dello|della|dei|degli|delle|di|do|da|dos|das|para|pour"
+    "|per|für|van|voor|av|till|mojej|mojego|od|untuk|milik|для|у|от|από|του|της|של|på|hos|dla|pro|za"
 )
+_WHOSE = re.compile(
+    rf"(?s:.*[^\W\d_])(?P<whose>[ ](?:(?:{_OF})[ ]|dell['’]|d['’])"
+    r"[^\W\d_][\w'’-]{0,16}(?:[ ][^\W\d_][\w'’-]{0,16}){0,3}?"
+    r"(?P<said>:[ ]|[ ](?:is|ist|est|es|è|é|to|jest|was|lautet|är|er|je|là|adalah|—|–|-)[ ]|[ ]))\Z"
+)
+_DANGLING = re.compile(rf"[ ](?:{_OF})\Z")  # of two in a row, as in "van de huurder"
 _OWNERS_MAX = 3  # "phone of the office of the landlord of the flat: "
 
 
@@ -99,10 +106,14 @@ def without_owners(before: str) -> Iterator[str]:
         yield before
     for _ in range(_OWNERS_MAX):
         whose = _WHOSE.match(before) if before[-1:] == " " else None
-        if whose is None:
+        if whose is None or (whose["said"] == " " and not _is_person(whose["whose"])):
             return
-        before = f"{before[: whose.start('whose')]}: "
+        before = f"{_DANGLING.sub('', before[: whose.start('whose')])}: "
         yield before
+
+
+def _is_person(whose: str) -> bool:
+    return PERSONS.issuperset(whose.rstrip().lower().split(" ")[-1:])
 
 
 def _without_tags(before: str) -> str:

@@ -13,13 +13,14 @@ from functools import cache, cached_property, lru_cache
 
 from comity.core.redaction.detector import Category
 from comity.core.redaction.joints import as_words, without_owners
+from comity.core.redaction.labels import PERSONS
 from comity.core.redaction.shapes import (
     COUNTED,
     HINT_AFTER_LETTER,
     HINT_BEFORE_LETTER,
     HINT_GAP,
+    MARKS,
     NUMBER_CHARS_MAX,
-    PERSONS,
     LatePattern,
     compile_all,
     compile_test,
@@ -48,19 +49,19 @@ _JOINT_WORDS = frozenset(
         " numurs numeris nombor nommer broj број številka szám száma מספר מס نمبر شماره नंबर संख्या নম্বর নাম্বার নং 번호",
     )
 )
-_JOINT_WORDS |= frozenset(PERSONS.split("|"))
-_JOINT_SUFFIX = "(?:番号|號碼|号码|号|번호|是|为|は)?"
+_JOINT_WORDS |= PERSONS
+_JOINT_SUFFIX = (  # scripts without spaces between words
+    "(?:番号|號碼|号码|号|번호|是|为|は)?(?:(?:ของ)?(?:ผู้ป่วย|ลูกค้า|คนขับ|พนักงาน|นักเรียน|ผู้โดยสาร|ผู้เช่า|เจ้าของ|ผู้รับ"
+    "|ผู้โอน|คนไข้|แม่|พ่อ|ฉัน|ผม))?"
+)
 _NO_JOINTS = frozenset("!?$€£¥%+<>@&^~{}")  # they end a label's reach
 _LABEL_CHARS_MAX = 48
 _JOINTS_MAX = 8
-_APART_MAX = 2
+_APART_MAX = 3
 _STARTS_MAX = 7
-_MARKS = (
-    "\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0900-\u0dff\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff"  # scripts with vowel signs
-)
-_START = re.compile(rf"(?<![^\W_])(?<![{_MARKS}])[^\W_]|(?=[^\W_])[\u2e80-\U0010ffff]")  # which have no spaces between words
-_WORD = re.compile(rf"(?:[^\W_]|[{_MARKS}])+")
-_IS_MARK = re.compile(f"[{_MARKS}]")
+_START = re.compile(rf"(?<![^\W_])(?<![{MARKS}])[^\W_]|(?=[^\W_])[\u2e80-\U0010ffff]")  # which have no spaces between words
+_WORD = re.compile(rf"(?:[^\W_]|[{MARKS}])+")
+_IS_MARK = re.compile(f"[{MARKS}]")
 _BEHIND = r"[0-9]{2}[ ](?i:ist?|\(|-|–)[ a-zA-Z]{0,24}(?i:phone|cell|mob|tel|fon|fax)"
 _UP_TO_DIGIT = re.compile("(?s:.*)[0-9]")
 _VALUE_CHARS_MIN = 5
@@ -77,7 +78,7 @@ class Rule:
     label: str
     is_valid: Callable[[str], bool]
     not_followed: LatePattern | None = None  # what may not follow a bare number under this label
-    is_valid_apart: Callable[[str], bool] | None = None  # the same where up to two other words stand between label and number
+    is_valid_apart: Callable[[str], bool] | None = None  # the same where up to three other words stand between label and number
     with_colon: bool = True  # whether the label names a value behind a colon: "text: 4155550132" is any text
 
 

@@ -1,14 +1,16 @@
-"""The words that name personal data, in some forty languages, as alternatives of patterns without look-around.
+"""The words that name personal data and people, in some forty languages, as alternatives of patterns without look-around.
 
 They hold for Python's engine and for Rust's, so that a detector and its hint read the same words.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 PHONE: Final = (
-    r"telefon(?:nummer|numarası|numaram|um|umuz|szám|as|i|o|u|e|nr)?|telefon(?:ní|ne)? číslo|cep(?: tel(?:efonum?)?)?"
+    r"telefon(?:nummer|numarası|numaram|um|umuz|szám|as|i|o|u|e|nr)?|telefon(?:ní|ne)? číslo|ce[pb](?:i|im"
+    r"|imiz)?(?: tel(?:efonum?|efonu)?)?"
     r"|handy(?:nummer|nr)?|diensthandy|mobil(?:nummer|telefon|funk|nr|ni|ný|en|e)?|rufnummer|natel|fono|fone|festnetz"
     r"|t[eé]l(?:[eé]phone|[eé]copie)?|num[eé]ro fixe|teléfono(?: m[oó]vil| fijo)?|tfno|telm|tlm|m[oó]vil|celular"
     r"|tel[eé]fono|cellulare|recapito|telefone|telem[oó]vel|telefoon(?:nummer|nr)?|mobiel|(?:matka)?puhelin(?:numero)?"
@@ -33,7 +35,8 @@ PHONE: Final = (
     r"|(?:على|عبر) الرقم|اتصل(?:وا|ي)? (?:على|بي على)"
     r"|الهاتف المحمول|المحمول|الموبايل|تليفون|رقم (?:الهاتف|الجوال|الموبايل|التليفون)|פלאפון|הטלפון|הנייד|موبائل"
     r"|موبائیل|شماره (?:تلفن|همراه|تماس)"
-    r"|โทรศัพท์(?:มือถือ)?|เบอร์(?:โทรศัพท์|มือถือ|ติดต่อ)|หมายเลขโทรศัพท์|telefon bimbit|nombor telefon|telepono|numero ng telepono"
+    r"|โทรศัพท์(?:มือถือ)?|เบอร์(?:โทรศัพท์|มือถือ|ติดต่อ)|หมายเลขโทรศัพท์|telefon bimbit|nombor telefon|telepono"
+    r"|numero ng telepono"
     r"|mòbil|mugikorra|telefono zenbakia|móbil|foonnommer|selnommer|cep (?:telefonu|no|numarası)|연락 ?전화|유선전화"
     r"|自宅電話|固定電話|固话|市话"
 )
@@ -209,8 +212,10 @@ YOUR_CODE: Final = (
     r"|您的验证码|あなたのコード"
 )
 USER_NAME: Final = (
-    r"(?:user|login|screen|account|nick)[ _-]?name|user[ _-]?id|login|benutzer(?:name|kennung)|anmeldename"
-    r"|nom d['’ _]utilisateur|identifiant|nombre de usuario|usuario|nome utente|nome de utilizador|utilizador"
+    r"user[ _-]?name|login[ _-]?name|screen[ _-]?name|account[ _-]?name|nick[ _-]?name|user[ _-]?id|login"
+    r"|benutzer(?:name|kennung)|anmeldename"
+    r"|nom d['’ _]utilisateur|nom utilisateur|identifiant|nombre de usuario|usuario|kullanici ad[iı]|uzivatelske jmeno"
+    r"|nazwa uzytkownika|nome utente|nome de utilizador|utilizador"
     r"|gebruikersnaam|användarnamn|brukernavn|brugernavn|käyttäjätunnus|nazwa użytkownika|u[zž]ivatelské jméno"
     r"|felhasználónév|nume de utilizator|kullanıcı adı|логин|имя пользователя|ім['’]я користувача|用户名|用戶名|帳號"
     r"|ユーザー名|아이디|사용자 ?이름|اسم المستخدم|שם משתמש"
@@ -255,4 +260,85 @@ MONTH: Final = (
     r"|يناير|فبراير|مارس|أبريل|مايو|يونيو|يوليو|أغسطس|سبتمبر|أكتوبر|نوفمبر|ديسمبر"
     r"|ב?(?:ינואר|פברואר|מרץ|אפריל|מאי|יוני|יולי|אוגוסט|ספטמבר|אוקטובר|נובמבר|דצמבר)"
     r"|जनवरी|फ़?रवरी|मार्च|अप्रैल|मई|जून|जुलाई|अगस्त|सितंबर|अक्टूबर|नवंबर|दिसंबर)"
+)
+# Whose a value is, also in the case that languages without a preposition put it in: "data urodzenia pacjenta".
+PERSONS: Final = frozenset(
+    re.findall(
+        r"\S+",
+        "aanvrager abiria abonado abonné abonnée absender absenders acheteur acquirente adhérent afsender afzender "
+        "alkalmazott alumna alumno aluna alunna alunno aluno alıcı alıcının anak angajatului annemin ansatt ansattes "
+        "anställd anställdes ansøger ansøgerens ansøgers antragsteller antragstellerin antragstellers applicant "
+        "arbeitnehmer arbeitnehmerin arbeitnehmers arrendador arrendataria arrendatario arts arzt asegurada asegurado "
+        "asiakkaan asiguratului assicurata assicurato assistant assistita assistito assuré assurée attendee aunt autista "
+        "avsändare avsändarens ayah babamın babci baby bailleur bambina bambino barnets başvuran becaria becario "
+        "begunstigde begünstigten begünstigter beneficiaria beneficiario beneficiarului beneficiary beneficiária "
+        "beneficiário beneficjenta besitzer bestuurder beteg bewerber bewerberin bewerbers biztosított borrower boss "
+        "bosun brata bratra broer brother bruder buurman buurvrouw buyer bénéficiaire bérlő bệnh caller calon candidat "
+        "candidate captain cardholder carer caretaker cestujícího cestujúceho chauffeur chauffør chaufførens chef chefin "
+        "child chiriașului chófer chủ claimant client cliente clientului cliënt colleague comprador con conciërge "
+        "conducente conducteur conductor conductora conductrice condutor conduttore coniuge conjoint conjointe "
+        "contractor copilului courier criança customer címzett cónyuge córki cônjuge daughter demandeur demandeuse "
+        "dereva destinataire destinataria destinatario destinatarului destinatário deteta dieťaťa dipendente diák "
+        "djeteta doctor dolgozó donor dozorcy driver držitele držiteľa dziadka dziecka dítěte echtgenoot echtgenote "
+        "ehefrau ehemann eier eigenaar ejer eladó elevens elevului eltern empfänger empfängers empleada empleado "
+        "employee employé employée empregado encargada encargado enfant esposa estagiário estudiante expeditorului "
+        "expéditeur eşimin fahrer fahrerin fahrers father feladó femme figlia figlio filha filho fille fils fratello "
+        "frau freelancer frère funcionária funcionário förare förarens försäkrades gardien gardienne gast gastes gościa "
+        "grandfather grandmother guardian guest gyermek gönderen gönderenin gửi hakijan haltijan hasta hastanın "
+        "hausmeister hausmeisters hermana hermano hija hijo holder houder husband huurder hyresgäst hyresgästens "
+        "hyresvärd hyresvärdens hàng hành hóspede học ibu inhaber inhaberin inhabers innehavare innehavarens inquilina "
+        "inquilino insured intern intestatario irmã irmão istri isän janitor jefa jefe kaarthouder kakitangan kardeşimin "
+        "karteninhaber karyawan khách kierowcy kind kinder kindes kiracı kiracının klant klient klienta klientka "
+        "klientki kolegi kollege kollegen kollegin kontoinhaber kontoinhabers koper kuljettajan kunde kunden kundens "
+        "kundin kupca kupujícího kupującego kuriera käufer käuferin käufers kérelmező köpare köparens landlord lapsen "
+        "lastnika lavoratore lavoratrice leerling leietaker leietakers lejer lejerens lejers lekarza lender lessee "
+        "lessor locataire locatore lokatora lähettäjän lékaře madre mahasiswa majitele mamá manager manžela manželky "
+        "mari marido marito matki matkustajan matky małżonka medarbejder medarbejderens medarbetarens medewerker "
+        "medewerkster medico member menor mfanyakazi mgonjwa mieter mieterin mieters minor minore mitarbeiter "
+        "mitarbeiterin mitarbeiters mittente mmiliki modtager modtagerens modtagers moglie mother motorista mottagare "
+        "mottagarens mottakerens mpangaji mteja munkavállaló mutter mwanafunzi myyjän mãe mère médecin médico müşteri "
+        "müşterinin męża nachbar nachbarin nachbarn nadawcy najemcy najemnika najmoprimca nasabah neighbor neighbour "
+        "người nhân nhận niña niño nurse nájemce nájomcu odbiorcy odesílatele odosielateľa ojca oma omistajan ontvanger "
+        "opa opiekuna opiskelijan oppilaan osiguranika ospite ostajan otce owner pacienta paciente pacientky pacientului "
+        "pacijenta pacjent pacjenta pacjentka pacjentki padre pai papá parent participant partner pasagerului pasajera "
+        "pasajero pasażera pasażerki pasien pasientens passageira passageiro passager passagerare passagerarens "
+        "passagier passagiers passagère passeggero passenger patient patiente patienten patientens patientin patiënt "
+        "payee payer paziente pegawai pekerja pelajar pelanggan pemandu pemilik pemohon penerima pengemudi pengirim "
+        "penumpang penyewa pesakit peserta physician pilot podnositelja podróżnego poistenca pojištěnce policyholder "
+        "porter portero portiere posiadacza potilaan potnika pošiljatelja pracownicy pracownik pracownika prejemnika "
+        "primaoca primatelja prodavca prodávajícího pronajímatele propietaria propietario proprietaria proprietario "
+        "proprietarului proprietária proprietário propriétaire proveedor príjemcu puolison pupil putnika père părintelui "
+        "płatnika příjemce recipient referee reisende reisenden reiziger rekeninghouder remetente remitente requerente "
+        "resident responsable richiedente rider rodiče rodzica sahibi sahibinin salarié salariée schwester schüler "
+        "schülerin schülers segurada segurado seller sender senhorio sestry sigortalı sinh siostry sister siswa sjåfør "
+        "sjåførens socia socio sofőr sohn solicitante solicitantului son sopir sorella souseda spouse sprzedającego "
+        "stagiair stagiaire stażysty stranke student studenta studente studentens studentessa studentki suami subscriber "
+        "supervisor syna szefa szülő säljare säljarens sócia sócio sökande sökandens søker søkerens sürücü sürücünün "
+        "sąsiada sąsiadki sœur tamu tanuló teacher tenant thuê tirocinante titolare titulaire titular titularului "
+        "tochter trabajador trabajadora trabalhador trabalhadora trainee traveler traveller tulajdonos työntekijän tài "
+        "ubezpieczonego ubezpieczonej uczennicy ucznia udlejer uncle utas učenika vakuutetun vastaanottajan vater vecina "
+        "vecino velinin vendedor vendeur venditore verhuurder verkoper verkäufer verkäufers vermieter vermieterin "
+        "vermieters versicherte versicherten versicherter verzekerde vevő viaggiatore viajera viajero vicina vicino "
+        "visitor vizinha vizinho viên vlagatelja vlasnika vlastníka vodiča voisin voisine volunteer voyageur voyageuse "
+        "vozača voznika vuokralaisen vuokranantajan werknemer wife witness wnioskodawcy worker wynajmującego właściciela "
+        "właścicielki xế yolcu yolcunun zakupca zamestnanca zaměstnance zaposlenega zaposlenika zavarovanca zus "
+        "zákazníka ägare ägarens äidin ärztin çalışan çalışanın élève épouse époux étudiant étudiante öğrenci öğrencinin "
+        "ügyfél řidiče şoför şoförün żony žadatele žiadateľa žiaka žáka șoferului αιτούντος αποστολέα ασθενή ασθενούς "
+        "ασφαλισμένου δικαιούχου ενοικιαστή επιβάτη εργαζομένου ιδιοκτήτη κατόχου μαθητή οδηγού παραλήπτη πελάτη "
+        "υπαλλήλου абонента арендатора арендодателя бабушки больного больной брата владельца власника водителя водія "
+        "врача відправника гостя дедушки держателя директора дитини дочери дочки дружини женщины жены жильца "
+        "застрахованного застрахованной застрахованого заявителя заявника заёмщика клиента клієнта курьера лица лікаря "
+        "мами мамы матери мужа мужчины наемателя начальника одержувача орендаря орендодавця отправителя отца папы "
+        "пасажира пассажира пациента пациентки пацієнта плательщика платника покупателя покупця получателя працівника "
+        "продавца продавця пътника работника работницы ребенка ребёнка родителя сестри сестры служителя собственика "
+        "соседа соседки сотрудника стажёра студента студентки супруга супруги сусіда сына тата утримувача ученика учня "
+        "чоловіка шофьора בעל האב האם הדייר החולה הילד הלקוח הלקוחה המבוטח המבקש המוטב המטופל המטופלת המשכיר הנהג הנוסע "
+        "העובד העובדת השוכר התלמיד של الأب الأم الحساب الخاص الخاصة الراكب الزبون الزوج الزوجة السائق الضيف الطالب "
+        "الطالبة الطفل العميل العميلة المالك المتقدم المرسل المريض المريضة المسافر المستأجر المستفيد المستفيدة المستلم "
+        "المشترك المواطن الموظف الموظفة بالسائق بالعميل بالمريض بالموظف بیمار حساب دانشجو دانش‌آموز ذینفع راننده صاحب "
+        "فرزند فرستنده للسائق للطالب للعميل للمريض للمستفيد للموظف مادر مالک متقاضی مسافر مستأجر مستاجر مشتری همسر پدر "
+        "کارمند کارگر گیرنده आवेदक कर्मचारी का किराएदार की के खाताधारक ग्राहक चालक छात्र छात्रा ड्राइवर पिता बच्चे मरीज "
+        "मरीज़ माता यात्री रोगी लाभार्थी আবেদনকারীর কর্মচারী কর্মচারীর গ্রাহক গ্রাহকের চালক চালকের ছাত্র ছাত্রীর "
+        "ভাড়াটিয়ার মালিকের যাত্রী যাত্রীর রোগী রোগীর ",
+    )
 )

@@ -56,7 +56,7 @@ _PERSONAL: Final = {
     "se.personnummer": r"personnummer|samordningsnummer|pnr|personal (?:identity )?number",
     "si.emso": r"emšo|emso|jmbg|јмбг|embg|ембг|umcn",
     "sk.rc": r"rodn[eé] [cč][ií]slo sk",
-    "th.pin": r"เลขประจำตัวประชาชน|บัตรประชาชน|thai id",
+    "th.pin": r"(?:เลข|หมายเลข|รหัส)(?:ที่)?(?:บัตร)?(?:ประจำตัว)?ประชาชน|บัตร(?:ประจำตัว)?ประชาชน|thai id",
     "tr.tckimlik": r"t\.?c\.? kimlik(?: no)?|kimlik no|tckn|tc no",
     "tr": r"tc|t\.c",
     "tw": r"身分證字號|身分證(?:號碼)?|taiwan id",
@@ -173,7 +173,8 @@ _TAX: Final = {
     "za.tin": r"sars(?: tax)?",
 }
 _NUMBER = LatePattern(
-    rf"{BEFORE}(?=[A-Z]{{0,6}}[- ]?[0-9])[A-Z0-9](?:[ \u00a0./+-]?[A-Z0-9]){{5,22}}(?:\([0-9A]\))?{AFTER}", re.IGNORECASE
+    rf"{BEFORE}(?=[A-Z]{{0,6}}[- ]?(?:[A-Z]{{3}}[ ])?[0-9])[A-Z0-9](?:[ \u00a0./+-]?[A-Z0-9]){{5,22}}(?:\([0-9A]\))?{AFTER}",
+    re.IGNORECASE,
 )
 _NUMMER = "n(?:umme)?r"  # also as "nr"
 # What follows a count, a ratio or a code, not a person's number.
@@ -336,6 +337,10 @@ _WITHOUT_CHECKSUM = frozenset(
 ).union(_SHAPES)
 
 
+# Of these a form of as many characters is enough behind other words too: "NIK KTP pelanggan …".
+_LONG = 11
+_LONG_FORMS = frozenset({"id.nik", "my.nric", "pk.cnic", "jp.in_", "br.cnpj"}).union(_SHAPES) - {"member", "cedula"}
+
 # Labels that mean one number, and its form: a mistyped check digit makes it no less a person's.
 _FORMS: Final = {
     module: re.compile(form)
@@ -391,7 +396,10 @@ def _rule(module: str, label: str) -> Rule:
             return True
         return written is not None and written.fullmatch(value) is not None
 
-    apart = has_check_digit if module not in _WITHOUT_CHECKSUM else None
+    def is_long(value: str) -> bool:
+        return len(_compact(value)) >= _LONG and has_check_digit(value)
+
+    apart = has_check_digit if module not in _WITHOUT_CHECKSUM else is_long if module in _LONG_FORMS else None
     return Rule(label.replace("nummer", _NUMMER), is_valid, is_valid_apart=apart)
 
 
@@ -408,7 +416,7 @@ def _detector(name: str, kind: str, priority: int, numbers: dict[str, str]) -> L
         pattern=_NUMBER,
         rules=[_rule(module, label) for module, label in numbers.items()],
         hint_labels="|".join(numbers.values()).replace("nummer", _NUMMER),
-        hint_foreign="егн|јмбг|身份|身分|公民|आधार|マイナンバー|個人番号|주민|เลข|บัตร|снилс|תעודת|זהות|паспорт|年金|在留|統一|قومي|полис|омс|иин|жсн|пинфл|личный|идентиф|унзр|ембг|αμκα|αφμ|инн|рнокпп|іпн|thuế",
+        hint_foreign="егн|јмбг|身份|身分|公民|आधार|マイナンバー|個人番号|주민|เลข|บัตร|ประชาชน|снилс|תעודת|זהות|паспорт|年金|在留|統一|قومي|полис|омс|иин|жсн|пинфл|личный|идентиф|унзр|ембг|αμκα|αφμ|инн|рнокпп|іпн|thuế",
         not_followed=_COUNTED,
     )
 

@@ -115,7 +115,9 @@ NETWORK: tuple[PatternDetector, ...] = (
         type="IP",
         category=Category.NETWORK,
         priority=26,
-        pattern=LatePattern(rf"(?<![0-9A-Za-z_:.]){_HEX}{{0,4}}(?::{_HEX}{{0,4}}){{2,8}}(?![0-9A-Za-z_:]|/[0-9])"),
+        pattern=LatePattern(
+            rf"(?:(?<![0-9A-Za-z_:.])|(?<=[vV]6:)|(?<=[G-Zg-z]:)|(?<=[A-Za-z]{{5}}:)){_HEX}{{0,4}}(?::{_HEX}{{0,4}}){{2,8}}(?![0-9A-Za-z_:]|/[0-9])"
+        ),
         first=rf"[0-9A-Fa-f:]{AT_BORDER}(?=[0-9A-Fa-f]{{0,4}}:|:)",
         hint=rf":{_HEX}{{0,4}}:{_HEX}{{0,4}}:",
         accept=_accept_ipv6,

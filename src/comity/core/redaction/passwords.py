@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Final
 
 from comity.core.redaction.detector import Category, Need, PatternDetector
 from comity.core.redaction.joints import JOINT, SIGNED
@@ -13,6 +14,7 @@ from comity.core.redaction.shapes import (
     HINT_BEFORE_LETTER,
     HINT_GAP,
     LONG_CHARS_MAX,
+    VALUE_CHARS_MAX,
     WORD_BORDER,
     Context,
     LatePattern,
@@ -55,12 +57,23 @@ _WEAK_LABELS = (  # words that also mean other things
 
 _WEAK_HINT = rf"(?:{HINT_BEFORE_LETTER}(?i:{in_hint(_WEAK_LABELS)})|pw|pass|PW|PASS|Pass)(?:[^A-Za-z0-9_]|$)"
 
-# Whose the secret is, between its label and what says it: "password of my router is …".
-_OWNER = (
+# What says a secret: "is", perhaps since when.
+IS: Final = (
+    "is|was|stays|remains|ist|war|bleibt|lautet:?|est|c['’]est|était|reste|es|era|sigue siendo|è|é|rimane|to|jest|är|er|on|je"
+    "|là|adalah|это|είναι|este|this|now"
+)
+_SINCE = (
+    "(?:(?:still|now|currently|again|noch|immer noch|jetzt|aktuell|toujours|encore|ahora|todavía|ancora|teraz|nadal|ещё|сейчас"
+    "|теперь)[ ])?"
+)
+# Whose the secret is, between its label and what says it: "password of my router is …". Further words need a sign or a verb.
+OWNER: Final = (
     r"(?:[ ](?:wi-?fi|wlan|router|e-?mail|portal|vpn)(?=[ :=])|[ ](?:for|of|at|on|from|to|do|de|du|der|des|del|della"
     r"|meiner|meines|für|pour"
-    r"|para|per|von|van|voor|zum|zur|til|till|för|på|od|dla|za|k|ke|na|от|від|до|за|για|của"
-    r"|untuk)(?:[ ][^\W\d][\w-]{0,14}){1,3}?(?=[ :=]))?"
+    r"|para|per|von|van|voor|zum|zur|til|till|för|på|od|dla|za|k|ke|na|от|від|до|за|для|к|у|для|για|του|της|của"
+    r"|untuk|milik|in|im|zu|beim|sur|dans|chez|en|a|al|no|w|z|v|bij|hos|pro|pre|για)"
+    rf"(?:(?:[ ][^\W\d][\w-]{{0,14}}){{1,3}}?(?=[ :=])|(?:[ ][^\W\d][\w-]{{0,14}}){{1,5}}?(?=[ ](?:{IS})[ ]|[ ]?[:=]"
+    rf"|[ ][—–-][ ])))?"
 )
 
 # Words that stand after "password is" in plain language, or where a program takes the value from.
@@ -84,17 +97,24 @@ _NOT_A_SECRET = frozenset(
         " mínimo minimo minimum mindestens erforderlich falsch ungültig abgelaufen geändert vergessen nicht muss darf requis"
         " obligatoire oublié invalide expiré doit requerida requerido obligatoria obligatorio incorrecta olvidada debe caducada"
         " obbligatoria errata deve senza obrigatória vereist verplicht wymagane неверный обязателен должен неверен"
+        " insert enter your replace placeholder put type"
         " return pass raise yield await async lambda self this function const let var",
     )
 )
 
 # A digit or a sign; words in a chain, none of them as short as in "up-to-date"; or what no language has for a word.
-_NO_WORD = LatePattern(
-    r"[0-9!@#$%^&*_+=]|\A[A-Za-z]{3,}(?:-[A-Za-z]{3,}){2,}\Z"
-    r"|\A(?i:letmein|iloveyou|changeme|opensesame|qwert[yz]?(?:uiop)?|azerty(?:uiop)?|asdfgh(?:jkl)?|zxcvbnm?)\Z"
-)
+_CHAIN = "[A-Za-z]{3,20}(?:-[A-Za-z]{3,20}){2}"
+_TYPED = "letmein|iloveyou|changeme|opensesame|qwert[yz]?(?:uiop)?|azerty(?:uiop)?|asdfgh(?:jkl)?|zxcvbnm?"
+_NO_WORD = LatePattern(rf"[0-9!@#$%^&*_+=]|\A{_CHAIN}(?:-[A-Za-z]{{3,}})*\Z|\A(?i:{_TYPED})\Z")
+_NO_WORD_NEXT = rf"(?=[^\s0-9!@#$%^&*_+=]{{0,63}}[0-9!@#$%^&*_+=]|{_CHAIN}|{_TYPED})"
 
 _YAML_TAG = re.compile("![a-z]+")
+# "your-password-here", "db_password", "changeme-in-production": words alone, one of which says that the value is to come.
+_PLACEHOLDER = re.compile(
+    r"(?=(?:[a-z]+[-_. ])*(?:your|insert|enter|replace|placeholder|example|changeme|todo|redacted|password|passwd|pwd"
+    r"|passwort|here)"
+    r"(?![a-z]))[a-z]+(?:[-_. ][a-z]+)*"
+)
 _PATH = re.compile(r"[.~]{0,2}/[\w.-]+(?:/|\Z)")
 
 _LABEL = LatePattern(SIGN_IN, re.IGNORECASE)
@@ -144,6 +164,8 @@ def _accept_weak(value: str) -> int:
 def is_reference(plain: str) -> bool:
     """Return whether a value says where the secret is kept, in a variable or in a file, or is the word for one."""
     if plain.isalpha() and _LABEL.compiled.fullmatch(plain):
+        return True
+    if _PLACEHOLDER.fullmatch(plain):
         return True
     if _YAML_TAG.fullmatch(plain) or (plain[:1] == "-" and plain[1:].isalpha()):  # "${PASSWORD:-changeit}"
         return True
@@ -219,15 +241,15 @@ PASSWORDS: tuple[PatternDetector, ...] = (
         category=Category.SECRET,
         priority=15,
         pattern=LatePattern(
-            rf"{_BORDER}(?:{by_first_letter(_LABELS)}|pw(?=[ ](?:is|for|to|of)[ ])){_OWNER}(?:{JOINT}|(?:['’]s)?[ ]|[是は][ ]?)"
-            rf"(?:(?:(?:was|is|has[ ]been)[ ])?(?:changed|set|reset|updated)[ ]to[ ])?(?:(?:is|was|ist|war|lautet:?"
-            rf"|est|c['’]est|était|es|era|è|é|to|jest|är|er|on|je|là|adalah|это|είναι|este|this|now)[ ])?"
-            rf"[\"'`“(\[「『]?(?P<value>[^\s\"'`“”<>\[\]{{}}()「」『』]{{6,64}}+)(?<![:：])(?![(\[])",
+            rf"{_BORDER}(?:{by_first_letter(_LABELS)}|pw(?=['’]s[ ]|[ ](?:is|for|to|of|at|on|in)[ ])){OWNER}(?:{JOINT}"
+            rf"|(?:['’]s)?[ ]|[是は][ ]?)"
+            rf"(?:(?:(?:was|is|has[ ]been)[ ])?(?:changed|set|reset|updated)[ ]to[ ])?(?:(?:{IS})[ ]{_SINCE})?"
+            rf"[\"'`“(\[「『]?{_NO_WORD_NEXT}(?P<value>[^\s\"'`“”<>\[\]{{}}()「」『』]{{6,64}}+)(?<![:：])(?![(\[])",
             re.IGNORECASE,
         ),
-        shape_chars_max=LONG_CHARS_MAX,
+        shape_chars_max=VALUE_CHARS_MAX,
         first=FIRST_OF_LABEL,
-        hint=rf"(?i:{_LABELS})(?:['’]s[ ]|[^A-Za-z0-9_]|是|は|\\[nt])|(?i:pw)[ ](?:is|for|to|of)[ ]",
+        hint=rf"(?i:{_LABELS})(?:['’]s[ ]|[^A-Za-z0-9_]|是|は|\\[nt])|(?i:pw)(?:['’]s[ ]|[ ](?:is|for|to|of|at|on|in)[ ])",
         accept=_accept_spoken,
     ),
     PatternDetector(
@@ -351,13 +373,17 @@ PASSWORDS: tuple[PatternDetector, ...] = (
             r"|(?:docker|podman|oc|az|skopeo|crane|registry)[ ]login[ ](?:[^\n|;]{0,80}[ ])?-p[ ]"
             r"|redis-cli[ ](?:[^\n|;]{0,80}[ ])?-a[ ]"
             r"|mongo(?:sh|dump|restore)?[ ](?:[^\n|;]{0,80}[ ])?-p[ ]"
-            r"|ldap(?:search|add|modify)[ ](?:[^\n|;]{0,80}[ ])?-w[ ])[\"']?"
+            r"|ldap(?:search|add|modify)[ ](?:[^\n|;]{0,80}[ ])?-w[ ]"
+            r"|(?i:identified)[ ](?:(?i:with)[ ][\w'\"`]{1,40}[ ])?(?i:by|as)[ ](?:(?i:password|values)[ ])?(?=[\"'])"
+            r"|IDENTIFIED[ ](?:WITH[ ][\w'\"`]{1,40}[ ])?BY[ ]|(?i:password)\((?=[\"'])|(?i:password)[ ]?=?[ ]N(?='))[\"']?"
             r"(?P<value>[^\s\"'$<-][^\s\"'<]{3,63})"
         ),
         shape_chars_max=LONG_CHARS_MAX,
         hint=r"(?:mysql|mysqldump|mariadb|mysqladmin)[ ][^\n|;]{0,80}-p|sshpass[ ]-p|login[ ][^\n|;]{0,80}-p[ ]"
         r"|redis-cli[ ][^\n|;]{0,80}-a[ ]|mongo(?:sh|dump|restore)?[ ][^\n|;]{0,80}-p[ ]"
-        r"|ldap(?:search|add|modify)[ ][^\n|;]{0,80}-w[ ]",
+        r"|ldap(?:search|add|modify)[ ][^\n|;]{0,80}-w[ ]|(?i:identified)[ ][^\n;]{0,52}(?i:by|as)[ ](?:\\?[\"']"
+        r"|(?i:password|values))"
+        r"|IDENTIFIED[ ][^\n;]{0,52}BY[ ]|(?i:password)(?:\(\\?[\"']|[ ]?=?[ ]N')",
         accept=_accept_password,
     ),
     PatternDetector(
@@ -366,7 +392,7 @@ PASSWORDS: tuple[PatternDetector, ...] = (
         category=Category.SECRET,
         priority=15,
         pattern=LatePattern(
-            rf"{_BORDER}(?:{_WEAK_LABELS}){_OWNER}(?:{JOINT}|[ ](?:is[ ])?)"
+            rf"{_BORDER}(?:{_WEAK_LABELS}){OWNER}(?:{JOINT}|[ ](?:(?:{IS})[ ]{_SINCE})?){_NO_WORD_NEXT}"
             rf"(?P<value>[^\s\"'`“”<>()\[\]{{}},;\\]{{6,32}})(?![^\s\"'`“”<>)\],;{{}}\\])",
             re.IGNORECASE,
         ),

@@ -34,7 +34,8 @@ _STRONG = (
     r"|telephone|emergency|callback|call-back)[ -]?(?:numbers?|no|num|nr|nos)|tel|mob|telephone|fax|telefax|whatsapp|viber|ph"
 )
 _WEAK = (
-    r"gsm|hp|namba(?:ri)?|fon|kom|cel|portable|call(?:ing|ed)?|dial(?:ling|ing|ed)?|ring|sms|mobile|cell|hotline|contact|kontakt"
+    r"gsm|hp|namba(?:ri)?|fon|kom|cel|portable|call(?:ing|ed)?|dial(?:ling|ing|ed)?|ring|sms|mobile|cell|hotline"
+    r"|contact|kontakt"
     r"|(?:my|our|his|her|their|meine|ihre|seine|deine|mijn|min|mitt) (?:number|nummer)"
     r"|(?:mi|mon|il mio) n[uú]m[eé]ro|m[oó]j numer|мой номер"
     r"|dzwo[nń](?:i[cć])?|durchwahl|ligue(?: para)?|llame al|anrufen|rufen(?: sie)?|appelez|llama|chiama(?:mi)?|bel"
@@ -50,7 +51,8 @@ _CALL = r"ll[aá]m[a-z]{1,5}|chiam[a-z]{1,5}|appele[rz]|zadzwo[a-zń]{1,5}|ligue
 _CONTENT = "text(?:ing|ed)?|message"  # "text: …" and `{"text": …}` hold any text
 _AT = (
     r"(?:(?:call|text|ring|dial|reach|reached|contact|message|phone|erreichbar|available|reachable)(?:ing|ed"
-    r"|able)?|ruf|rückruf|rückfragen|(?:an|zurück)?rufen|erreichen|joindre|appele[rz]|ll[aá]m[a-z]{1,5}|chiam[a-z]{1,5}|bel(?:len)?|zadzwo[a-zń]{1,5}|soit[a-z]{1,7}|dzwo[nń][a-zć]{0,5}|telefon(?:ować|ieren|are)"
+    r"|able)?|ruf|rückruf|rückfragen|(?:an|zurück)?rufen|erreichen|joindre|appele[rz]|ll[aá]m[a-z]{1,5}|chiam[a-z]{1,5}"
+    r"|bel(?:len)?|zadzwo[a-zń]{1,5}|soit[a-z]{1,7}|dzwo[nń][a-zć]{0,5}|telefon(?:ować|ieren|are)"
     r"|contact(?:er|ar)|lig(?:ar|ue)|kontaktier(?:en|t)|(?:za)?vol(?:at|ejte?)|hívj(?:a|on)|suna[țt]i|ring[ea]|pozovite"
     r"|(?:по)?звони(?:те|ть)?|(?:за)?телефонуйте|(?:за)?дзвоніть|обаждайте|ara(?:yın|yabilirsiniz)|ulaşabilirsiniz)"
     r"(?:[ ](?:[^\W\d]|[.'’]){1,16}){0,4}?[ ](?:at|on|under|via|unter|auf|au|al|an|op|på|pod|numeroon|til|na|no|ao|по|на|за)"
@@ -59,10 +61,13 @@ _LABELS_OF_HINT = (
     r"[a-z ]*phones?|fon|kom|gsm|hp|namba(?:ri)?|cel|portable|mobile?|mob|cell|tel|ph|fax|telefax|whatsapp|viber|call"
     r"|calling|called|text"
     r"|texting|texted|dial|ring|sms|hotline|contact|reach|reached|reachable|(?:direct|office|private) line|land ?line"
-    r"|message|kontakt|number|nummer|numer|номер|rück[a-z]+|zurückrufen|n[uú]m[eé]ro|ligue|para|al|tlf|puh|anrufen|ruf(?:en?)?|erreichen|joindre|appele[rz]"
+    r"|message|kontakt|number|nummer|numer|номер|rück[a-z]+|zurückrufen|n[uú]m[eé]ro|ligue|para|al|tlf|puh|anrufen"
+    r"|ruf(?:en?)?|erreichen|joindre|appele[rz]"
     r"|ll[aá]m[a-z]+|chiam[a-z]+|bel(?:len)?|soita|dzwo[nń](?:i[cć])?|durchwahl"
-    r"|erreichbar|available|handy|emergency|callback|day[a-z]*|call-back|dzwo[nń][a-zć]*|telefonować|telefonieren|contacter|contactar|soit[a-z]+"
-    r"|ligar|kontaktier[a-z]+|zavol[a-z]+|volejte?|hívj[a-z]+|sunati|ring[ea]|позвони[а-я]*|звони[а-я]*|зателефонуйте|телефонуйте"
+    r"|erreichbar|available|handy|emergency|callback|day[a-z]*|call-back|dzwo[nń][a-zć]*|telefonować|telefonieren"
+    r"|contacter|contactar|soit[a-z]+"
+    r"|ligar|kontaktier[a-z]+|zavol[a-z]+|volejte?|hívj[a-z]+|sunati|ring[ea]|позвони[а-я]*|звони[а-я]*|зателефонуйте"
+    r"|телефонуйте"
     r"|зателефонуйте|задзвоніть|обаждайте|arayabilirsiniz|ulaşabilirsiniz"
 )
 _COUNTED = LatePattern(
@@ -134,8 +139,8 @@ def _is_phone(value: str) -> bool:
 
 
 def _is_grouped(value: str) -> bool:
-    """With other words behind the label the number must be grouped as phone numbers are, and be valid in some country."""
-    return _PLAIN.fullmatch(value) is None and _is_plausible(value) and _is_phone(value)
+    """With other words behind the label the number must be grouped, or begin, as phone numbers do, and be valid somewhere."""
+    return (value[0] in "0+" or _PLAIN.fullmatch(value) is None) and _is_plausible(value) and _is_phone(value)
 
 
 def _is_dialled(value: str) -> bool:

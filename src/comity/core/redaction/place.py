@@ -37,7 +37,7 @@ _NOT_A_STREET = frozenset(
     re.findall(
         r"\w+",
         "Google Hard Flash Disk State Supreme High District Tape Shared Team Wall Solid USB External Internal One Two Times"
-        " Cloud Thumb Backup Network Brigade",
+        " Cloud Thumb Backup Network Brigade TB GB MB SSD HDD NVMe SATA",
     )
 )
 _NOT_FIRST = frozenset(  # after a number: "24 Hour Drive", "3 Way Street parking"
@@ -48,7 +48,7 @@ _NOT_FIRST = frozenset(  # after a number: "24 Hour Drive", "3 Way Street parkin
         " Ways Lane Lanes Floor Seat Series Round Stage Product Test Half Speed Car Cars Bus Parking Traffic"
         " Point People Person Second Seconds Night"
         " Bit Byte Million Billion Thousand Dollar Euro Pound Angry Inch Foot Ton Core Axis Nights Story"
-        " Storey Wheel Piece Unit Units More New Open Free Extra",
+        " Storey Door Wheel Piece Unit Units More New Open Free Extra",
     )
 )
 _SUFFIX = f"(?:{_PLAIN_SUFFIX}|{_AMBIGUOUS_SUFFIX})"
@@ -65,7 +65,8 @@ _GERMANIC = (
     "|stræde|torv|plads|veien|vegen|gata|gaten|plassen|vägen|gatan|gränd|torget|katu|kuja|polku|intie|ntie)"
 )
 _EASTERN = (
-    "(?:náměstí|nám\\.|třída|tř\\.|ulice|nábřeží|utca|út|útja|tér|tere|körút|Sokak|Sokağı|Sk\\.|Caddesi|Cad\\.|Bulvarı|iela|gatvė|trg"
+    "(?:náměstí|nám\\.|třída|tř\\.|ulice|nábřeží|utca|út|útja|tér|tere|körút|Sokak|Sokağı|Sk\\.|Caddesi|Cad\\.|Bulvarı"
+    "|iela|gatvė|trg"
     "|cesta|ulica|námestie)"
 )
 _MALAY = "(?:Jalan|Jln\\.?|Jl\\.|Lorong)"
@@ -73,6 +74,8 @@ _GREEK = "Λεωφόρος|Λεωφόρου|Λεωφ\\.|[Οο]δός|[Οο]δο�
 _HEBREW = "רחוב|רח['׳]|שדרות|שד['׳]"
 _ARABIC = "شارع|خیابان"
 _INDIAN = "(?:Sector|Nagar|Colony|Marg|Layout|Enclave|Vihar|[Pp]uram|Chowk|Society|Apartments|Residency)"
+_ROAD = "[\u4e00-\u9fff]{1,8}(?:路|街|大道|胡同|巷)(?:[一二三四五六七八九十东西南北東中]{1,2}段?)?(?=[0-9]{1,5}[号號弄巷])"
+_INDOORS = "(?:[0-9A-Za-z]{1,5}(?:号楼|號樓|号|號|楼|樓|栋|棟|幢|座|单元|單元|层|層|室|房|弄|之[0-9]|F)){0,4}"
 _VIETNAMESE = "[A-ZĐ\u00c0-\u00dd\u1ea0-\u1ef9][a-zđ\u00e0-\u00fd\u0103-\u01b0\u1ea0-\u1ef9]{0,7}"
 _NAME = rf"[A-Z\u00c0-\u00de\u0141\u0154-\u017d][{LETTER}'’-]{{2,24}}"
 _DIRECTION = r"(?:(?:N|S|E|W|NE|NW|SE|SW|North|South|East|West)\.?[ ])?"
@@ -86,7 +89,8 @@ _ROMANCE_FIRST = (
 )
 # A house number in words.
 _IN_WORDS = (
-    "(?:(?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)(?:-(?:one|two|three|four|five|six|seven|eight|nine))?|one|two|three"
+    "(?:(?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)(?:-(?:one|two|three|four|five|six|seven|eight"
+    "|nine))?|one|two|three"
     "|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen)"
 )
 _CITY = (
@@ -408,13 +412,16 @@ PLACE: tuple[PatternDetector, ...] = (
         category=Category.ADDRESS,
         priority=60,
         pattern=LatePattern(
-            r"(?:[\u4e00-\u9fff]{1,6}[省市都道府県縣县州区區]){1,3}[\u4e00-\u9fff\u3040-\u30ff]{1,10}[0-9]{1,4}"
-            r"(?:[号號番](?:[0-9]{1,4}[室号號])?|丁目[0-9]{1,3}(?:-[0-9]{1,3}){0,2}|-[0-9]{1,4}(?:-[0-9]{1,4})?)(?![0-9])"
+            rf"(?:(?:[\u4e00-\u9fff]{{1,6}}[省市都道府県縣县州区區]){{1,3}}[\u4e00-\u9fff\u3040-\u30ff]{{1,10}}|{_ROAD})"
+            rf"[0-9]{{1,5}}(?:[号號弄巷]{_INDOORS}|番地?{_INDOORS}|丁目[0-9]{{1,3}}(?:(?:-|番地?)[0-9]{{1,3}}){{0,2}}号?"
+            r"|-[0-9]{1,4}(?:-[0-9]{1,4})?)(?![0-9])"
             r"|(?:[\uac00-\ud7af]{2,6}(?:시|도)[ ]?)?(?:[\uac00-\ud7af]{1,5}[시군구][ ]){1,2}"
-            r"[\uac00-\ud7af0-9]{1,9}(?:로|길|동)[ ]?[0-9]{1,4}(?:-[0-9]{1,4})?(?![0-9])"
+            r"(?:[\uac00-\ud7af]{1,4}[읍면동][ ])?"
+            r"[\uac00-\ud7af0-9]{1,9}(?:로|길|동|리)[ ]?[0-9]{1,4}(?:번길[ ]?[0-9]{1,4})?(?:-[0-9]{1,4})?(?:번지)?(?![0-9])"
         ),
         first="[\u4e00-\u9fff\uac00-\ud7af]",
-        hint=r"[省市都道府県縣县州区區](?s:.{1,40})[0-9]|[시군구][ ](?s:.{1,30})[로길동][ ]?[0-9]",
+        hint=r"[省市都道府県縣县州区區](?s:.{1,40})[0-9]|[路街道胡同巷段][0-9]{1,5}[号號弄巷]"
+        r"|[시군구][ ](?s:.{1,30})[로길동][ ]?[0-9]",
     ),
     PatternDetector(
         name="city_of_street",

@@ -17,6 +17,8 @@ from typing import Final
 import jsonschema_rs
 from pydantic_core import SchemaValidator, core_schema
 
+from comity.core.redaction.labels import PERSONS
+
 
 class LatePattern:
     """A pattern of a detector, compiled on first use: all of them together take twice as long as the rest of an import."""
@@ -179,34 +181,29 @@ def _unicode_class(escape: re.Match[str]) -> str:
     return _UNICODE_CLASSES.get(escape[1], escape[0])
 
 
-# Whose a value is, also in the case that languages without a preposition put it in: "data urodzenia pacjenta".
-PERSONS: Final = (
-    "pupil|student|wife|husband|son|daughter|mother|father|baby|guest|passenger|guardian|caller|insured|beneficiary|driver|nurse"
-    "|patienten|kunden|mitarbeiters|schülers|versicherten|mieters|élève|salarié|alumno|alumna|aluno|aluna|hijo|hija|filho|filha"
-    "|figlio|figlia|bambino|bambina|paziente|pacjenta|pacjentki|klienta|klientki|dziecka|ucznia|uczennicy|pracownika|pracownicy"
-    "|pacienta|pacientky|dítěte|dieťaťa|žáka|žiaka|zaměstnance|zamestnanca|пациента|пациентки|клиента|ребёнка|ребенка|ученика"
-    "|сотрудника|пацієнта|клієнта|дитини|учня|potilaan|lapsen|asiakkaan|beteg|gyermek|tanuló|dolgozó|pacientului|copilului"
-    "|clientului|pacijenta|djeteta|deteta|učenika|öğrenci|çalışan|müşteri|patientens|barnets|kundens|elevens"
-    "|matki|ojca|żony|męża|syna|córki|rodzica|opiekuna|matky|otce|manželky|manžela|матери|отца|жены|мужа|сына|дочери|мами|тата"
-    "|madre|padre|esposa|marido|mère|père|mari|femme|fils|fille|mutter|vater|frau|sohn|tochter|mamá|papá|moglie|marito|mãe|pai"
-)
 # What may stand between a label and its value. Another word ("zip archive 90210") says that the label is not the value's.
-_GAP_WORDS = (
-    "numbers?|numero|número|numéro|nummer|номер|no|nr|num|nos|n°|nº|id|ids|code|codes|details|is|was|are"
-    "|as|at|on|in|for|of|to|it|its|here|yes|sure|okay|ok|well|ready|the|a|my|our|your|his|her|their|and|or|und|et"
-    "|aos|dia|le|la|il|el|em|dne|op|på|dnia|den|am|ist|est|es|mr|mrs|ms|dr|customer|client|patient|employee|user"
-    "|member|person|holder|owner|new|old|home|work|bank|on file|ending|reads?|says|value|field"
-    "|equals|also|following|below|again|attached|provided|given|recorded|registered|quoted|stated|which|that|by|via|under|me|us|him|them|uk|us|ca|gb|canadian|american"
-    "|british|german|usa|date|datum|data|dato|дата|address|card|dd|mm|yyyy|tt|jjjj|aaaa|jj|серия|серии|série|serie|seria"
-    "|numurs|numeris|száma?|nomor|nombor|nommer|numru|numarası|numer|číslo|broj|број|številka|αριθμός|מס|מספר|رقم|نمبر|شماره"
-    "|नंबर|संख्या|নম্বর|নাম্বার|নং|на|dana|dnia|en|a|conduire|conducere"
-    "|du|de|del|della|di|do|da|der|des|van|von|titular|paciente|assuré|enfant|kind|kindes|child|spouse|tenant|applicant"
-    f"|{PERSONS}"
+_GAP_WORDS = PERSONS | frozenset(
+    re.findall(
+        r"\S+",
+        "number numbers numero número numéro nummer номер no nr num nos n nº id ids code codes details is was are as "
+        "at on in for of to it its here yes sure okay ok well ready the a my our your his her their and or und et "
+        "aos dia le la il el em dne op på dnia den am ist est es mr mrs ms dr customer client patient employee user "
+        "member person holder owner new old home work bank file ending read reads says value field equals also "
+        "following below again attached provided given recorded registered quoted stated which that by via under me "
+        "us him them uk ca gb canadian american british german usa date datum data dato дата address card dd mm yyyy "
+        "tt jjjj aaaa jj серия серии série serie seria numurs numeris szám száma nomor nombor nommer numru numarası "
+        "numer číslo broj број številka αριθμός מס מספר رقم نمبر شماره नंबर संख्या নম্বর নাম্বার নং на dana en "
+        "conduire conducere du de del della di do da der des van von titular paciente assuré enfant kind kindes "
+        "child spouse tenant applicant still now currently actually lautet jest to это är er je è é sono "
+        "lead main primary principal legal named other second first emergency contact kin next ",
+    )
 )
-_GAP = re.compile(
-    rf"(?:[\W_]|(?<![^\W_])(?i:{_GAP_WORDS})(?![^\W_])|(?<![^\W_])[A-Z][a-zà-ɏ'’]{{1,20}}(?![^\W_])"
-    rf"|(?<=[’'])s(?![^\W_])|[是为為はが号號码碼番는은의번호증證証]){{0,40}}"
+_GAP_SIGNS = frozenset("是为為はが号號码碼番는은의번호증證証")  # which stand between a label and its value without a space
+_NAME = re.compile(r"(?:[A-Z]['’])?[A-Z][a-zà-ɏ]{1,20}")
+MARKS: Final = (  # of scripts with vowel signs
+    "\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0900-\u0dff\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff"
 )
+WORD: Final = re.compile(rf"(?:[^\W_]|[{MARKS}])+(?:['’](?:[^\W_]|[{MARKS}])+)?")
 # Units and things that are counted, after a number that would otherwise count as a person's.
 _COUNTED_NOUNS = (
     "rad|radians?|deg|degrees?|ms|us|ns|sec|secs|seconds?|minutes?|hours?|days?|weeks?|months?|years?|kb"
@@ -273,7 +270,7 @@ _BESIDE_ALONE = frozenset(
         "privat dienstlich geschäftlich privé perso maison casa trabajo oficina lavoro ufficio domicilio thuis werk dom praca "
         "visa mastercard amex maestro jcb discover unionpay diners credit debit full actual correct "
         "numeroon numerosta numerem numeru numery číslo číslu čísle számon számot számra номер номеру номером numret nummeret "
-        "numarasına numarasından numarayı numaradan numărul numero numéros ",
+        "numarası numaram numara numarasına numarasından numarayı numaradan numărul numero numéros ",
     )
 )
 BESIDE_ALONE: Final = "|".join(sorted(_BESIDE_ALONE))
@@ -308,9 +305,20 @@ def is_said_of_thing(after: str) -> bool:
     return said is not None and is_foreign(said[1].lower())
 
 
+@lru_cache(maxsize=2048)
 def is_joint(gap: str) -> bool:
-    """Return whether nothing stands between a label and a value but signs, small words and names."""
-    return _GAP.fullmatch(gap) is not None
+    """Return whether nothing stands between a label and a value but signs, small words, persons and names."""
+    return all(_joins(word) for word in WORD.findall(gap))
+
+
+def _joins(word: str) -> bool:
+    bare, sign, rest = word.replace("’", "'").partition("'")
+    if sign and (rest == "s" or bare.lower() in _ELIDED):  # "the patient's", "de l'assuré"
+        word = bare if rest == "s" else rest
+    return word.lower() in _GAP_WORDS or _NAME.fullmatch(word) is not None or _GAP_SIGNS.issuperset(word) or word == "s"
+
+
+_ELIDED = frozenset({"l", "d", "dell", "all", "nell"})
 
 
 @dataclass(frozen=True, slots=True)

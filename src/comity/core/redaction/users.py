@@ -9,7 +9,7 @@ from typing import Final
 from comity.core.redaction.detector import Category, Need, PatternDetector
 from comity.core.redaction.joints import JOINT, SIGNED
 from comity.core.redaction.labels import NETWORK, SIGN_IN, USER, USER_NAME
-from comity.core.redaction.passwords import FIRST_OF_LABEL
+from comity.core.redaction.passwords import FIRST_OF_LABEL, IS, OWNER
 from comity.core.redaction.shapes import (
     AFTER,
     LONG_CHARS_MAX,
@@ -46,7 +46,8 @@ _NOT_A_USER = frozenset(
     )
 )
 _IN_CODE = re.compile(
-    r"(?:request|req|models?|self|this|ctx|context|session|os|env|config|settings|params?|args?|data|current|event|props|state|auth"
+    r"(?:request|req|models?|self|this|ctx|context|session|os|env|config|settings|params?|args?|data|current|event"
+    r"|props|state|auth"
     r"|user|users|db|get|new|res|response|payload|body|form|row|record|item|obj|account|process|system|app|input|field|fields"
     r"|schema|serializers?|validators?|types?|sa|sqlalchemy|column)[._]"
 )
@@ -120,17 +121,17 @@ USER_NAMES: tuple[PatternDetector, ...] = (
         category=Category.CONTACT,
         priority=80,
         pattern=LatePattern(
-            rf"{_KEY_BORDER}(?:(?:{_FAST})(?:{JOINT}|[ ](?:(?:is|ist|est|es|è|é|to|jest|är|er|je)[ ])?)"
-            rf"|(?:{_WEAK})(?:{SIGNED}|[ ](?:is[ ])?)"
+            rf"{_KEY_BORDER}(?:(?:{_FAST}){OWNER}(?:{JOINT}|[ ](?:(?:{IS})[ ])?)"
+            rf"|(?:{_WEAK}){OWNER}(?:{SIGNED}|[ ](?:is[ ])?)"
             rf"|(?:{by_first_letter(NETWORK)})(?:[ ](?:handle|account|name|id|user))?(?:{SIGNED}"
             rf"|[ ](?:is[ ])?)(?:live:)?(?=@?[a-z]))@?"
-            rf"(?P<value>[A-Za-z][A-Za-z0-9._-]{{1,30}}[A-Za-z0-9_](?:#[0-9]{{4}})?){AFTER}(?![(\[@:/]|\.\w)",
+            rf"(?P<value>(?=[A-Za-z-]{{0,31}}[0-9_.#])[A-Za-z][A-Za-z0-9._-]{{1,30}}[A-Za-z0-9_](?:#[0-9]{{4}})?){AFTER}(?![(\[@:/]|\.\w)",
             re.IGNORECASE,
         ),
         shape_chars_max=LONG_CHARS_MAX,
         first=FIRST_OF_LABEL,
         hint=rf"(?i:{_LABELS}|{USER}|{NETWORK})(?:[^A-Za-z0-9]|</?[a-z]{{1,10}}>|\\[nt]){{1,24}}"
-        r"(?:[^\s@0-9]{2,9}[ :]){0,2}@?[A-Za-z][A-Za-z0-9\-]{0,30}(?:[0-9_#]|\.[A-Za-z0-9])",
+        r"(?:[^\s@0-9]{1,16}[ :]{1,2}){0,6}@?[A-Za-z][A-Za-z0-9\-]{0,30}(?:[0-9_#]|\.[A-Za-z0-9])",
         accept=_accept_user_name_weak,
     ),
     PatternDetector(
@@ -139,7 +140,8 @@ USER_NAMES: tuple[PatternDetector, ...] = (
         category=Category.CONTACT,
         priority=80,
         pattern=LatePattern(
-            rf"(?:(?<=linkedin\.com/in/)|(?<=tiktok\.com/@)|(?P<at>(?<![\w@.])@(?=[A-Za-z-]{{0,30}}[0-9_.][A-Za-z0-9])))(?P<value>{_USER})"
+            rf"(?:(?<=linkedin\.com/in/)|(?<=tiktok\.com/@)"
+            rf"|(?P<at>(?<![\w@.])@(?=[A-Za-z-]{{0,30}}[0-9_.][A-Za-z0-9])))(?P<value>{_USER})"
             rf"(?(at)(?=[ ](?:on|auf|sur|en|su|no|na)[ ](?i:the[ ])?(?i:{NETWORK})(?![\w-]))|{AFTER})"
         ),
         hint=r"linkedin\.com\\?/in|tiktok\.com\\?/@|@[A-Za-z0-9._\-]{3,32}[ ](?:on|auf|sur|en|su|no|na)[ ]",
