@@ -23,6 +23,7 @@ from comity.core.redaction.shapes import (
     LONG_CHARS_MAX,
     NOT_AFTER_DIGIT,
     SEPARATOR,
+    VALUE_CHARS_MAX,
     WALL,
     LatePattern,
     digits_of,
@@ -63,6 +64,7 @@ _LISTED = re.compile("[0-9]{4}(?:, ?[0-9]{4})+")
 _EVENLY_SPLIT = re.compile(rf"[0-9]{{4}}(?P<joint>{SEPARATOR})[0-9]{{4}}(?:(?P=joint)[0-9]{{4}}){{2}}")  # which is `card`
 
 _DIGITS = re.compile("(?<![0-9])[0-9]{13,19}(?![0-9])")
+_SIX = re.compile("[0-9]{6}")  # the second group of an American Express
 _FOUR = re.compile(r"(?<![0-9])[0-9]{4}(?![0-9])")
 
 
@@ -101,7 +103,13 @@ def _accept_card_split(value: str) -> int:
     """
     if _EVENLY_SPLIT.fullmatch(value) or _LISTED.fullmatch(value):
         return 0
-    return len(value) if _is_card("".join(_FOUR.findall(value))) and not _counts_up(value) else 0
+    digits = "".join(_FOUR.findall(value)) if _SIX.search(value) is None else digits_of(value)
+    return len(value) if _is_card(digits) and not _counts_up(value) else 0
+
+
+def _accept_card_counted(value: str) -> int:
+    """Count groups of four between words that count them."""
+    return len(value) if len(_COUNTING.findall(value)) > 1 and _is_card("".join(_FOUR.findall(value))) else 0
 
 
 def _accept_card_encoded(value: str) -> int:
@@ -160,6 +168,15 @@ _CODE_BESIDE_CARD = (
 # What stands between groups of four that were written over lines, list items, cells or with signs of several kinds.
 _SPLIT = r"(?:[ \t-]{0,2}\r?\n[ \t]{0,4}(?:[-*•][ ]?|[0-9][.)][ ])?|[\"']?,[ ]?[\"']|[ \u00a0\u2007\u202f_.\-–·,;/|]{1,4}|\\n)"
 
+# The same with words that count the groups: "first group: 4111, then 1111, …".
+_COUNTS = "(?i:first|second|third|fourth|last|final|next|then|finally|dann|puis|luego|poi|group|block|part|gruppe|groupe|grupo|gruppo)"
+_COUNTED = (
+    rf"(?:[\s,;:.()/|*•–-]|(?:{_COUNTS}|(?i:and|und|et|y|e|four|digits|set|2nd|3rd"
+    rf"|4th))(?![a-z])(?:[ ]?[1-4](?=[.):]))?){{1,12}}"
+)
+
+_COUNTING = re.compile(_COUNTS)
+
 _SPLIT_HINT = r"(?:[^0-9A-Za-z]{1,8}|[^0-9A-Za-z]{0,8}\\[nrt][^0-9A-Za-z]{0,6})(?:[0-9][.)] )?"
 
 _CARD_HINT = (
@@ -206,9 +223,9 @@ CARDS: tuple[PatternDetector, ...] = (
         type="CARD",
         category=Category.FINANCIAL,
         priority=21,
-        pattern=LatePattern(rf"{BEFORE}[2-6](?:[ .\-]{{0,2}}[0-9]){{12,18}}{AFTER_DIGIT}"),
+        pattern=LatePattern(rf"{BEFORE}[2-6](?:[ .\-/_:*|·]{{0,2}}[0-9]){{12,18}}{AFTER_DIGIT}"),
         hint=rf"(?i:card|karte|carte|tarjeta|visa|amex|express|master|discover|diners|jcb|unionpay|maestro|pan|cc){HINT_GAP}"
-        r"[2-6](?:[ .\-]{0,2}[0-9]){12}",
+        r"[2-6](?:[ .\-/_:*|·]{0,2}[0-9]){12}",
         accept=_accept_card_named,
         need=Need.CONTEXT,
         is_number=True,
@@ -220,13 +237,28 @@ CARDS: tuple[PatternDetector, ...] = (
         type="CARD",
         category=Category.FINANCIAL,
         priority=21,
-        pattern=LatePattern(rf"{BEFORE}[2-6][0-9]{{3}}(?:{_SPLIT}[0-9]{{4}}){{3}}(?![0-9A-Za-z_])"),
+        pattern=LatePattern(
+            rf"{BEFORE}(?:[2-6][0-9]{{3}}(?:{_SPLIT}[0-9]{{4}}){{3}}"
+            rf"|3[0-9]{{3}}[/_|,]{{1,2}}[0-9]{{6}}[/_|,]{{1,2}}[0-9]{{4,5}})(?![0-9A-Za-z_])"
+        ),
         first=AT_CARD,
-        hint=rf"{HINT_BEFORE_WORD}[2-6][0-9]{{3}}{_SPLIT_HINT}[0-9]{{4}}{_SPLIT_HINT}[0-9]{{4}}",
+        hint=rf"{HINT_BEFORE_WORD}(?:[2-6][0-9]{{3}}{_SPLIT_HINT}[0-9]{{4}}{_SPLIT_HINT}[0-9]{{4}}"
+        rf"|3[0-9]{{3}}[/_|,][0-9]{{6}}[/_|,])",
         accept=_accept_card_split,
         need=Need.NO_FOREIGN_LABEL,
         context=_CARD_WORDS,
         not_after=NOT_AFTER_DIGIT,
+    ),
+    PatternDetector(
+        name="card_counted",
+        type="CARD",
+        category=Category.FINANCIAL,
+        priority=21,
+        pattern=LatePattern(rf"{BEFORE}[2-6][0-9]{{3}}(?:{_COUNTED}[0-9]{{4}}){{3}}(?![0-9A-Za-z_])"),
+        shape_chars_max=VALUE_CHARS_MAX,
+        first=AT_CARD,
+        hint=rf"[2-6][0-9]{{3}}(?:[^0-9A-Za-z]|\\[nrt]){{1,8}}{_COUNTS}[^0-9]{{1,24}}[0-9]{{4}}[^0-9]{{1,32}}[0-9]{{4}}",
+        accept=_accept_card_counted,
     ),
     PatternDetector(
         name="card_listed",

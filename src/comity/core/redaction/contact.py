@@ -51,17 +51,27 @@ _LOCAL = (
 # Where it may begin: an @ follows, as itself or escaped, or more than can be looked at from here.
 _AT_LOCAL = rf"[{LETTER}0-9\"](?<![{LETTER}0-9](?s:.))(?:(?<=\")|(?=[{LETTER}0-9._+'-]{{0,60}}+[{LETTER}0-9._+'@%-]))"
 _LABEL = f"[{LETTER}0-9-]{{1,63}}"
-_DOT_WORDS = "punkt|punto|point|ponto|punt|kropka|tečka|точка|pont"
+_DOT_WORDS = (
+    "punkt|punto|point|ponto|punt|kropka|tečka|точка|pont|nokta|bodka|piste|punktum|prikk|крапка|τελεία|punct|titik"
+    "|chấm|ドット|닷|점|点|點"
+    "|נקודה|نقطة"
+)
 _AT_WORDS = (
     "at-?sign|arobase|arobas|małpa|malpa|apenstaartje|chiocciola|arroba|klammeraffe|zavináč|zavinac|snabel-?a|kukac"
-    "|собака|собачка"
+    "|собака|собачка|равлик|песик|маймунско а|παπάκι|arond|a[ -]?rond|krøllalfa|ät-?merkki|miukumauku|kuyruklu a"
+    "|et işareti|et isareti|a còng"
+    "|アットマーク|アット|골뱅이|艾特|小老鼠|שטרודל|כרוכית"
 )
 _DOT = (
     rf"(?:\.|,(?=(?:com|org|net)(?![a-z]))|[ ]?[\[({{<][ ]?(?:dot|{_DOT_WORDS}|\.)[ ]?[\])}}>][ ]?|[ ](?:dot"
     rf"|{_DOT_WORDS})[ ]|[ ]\.[ ]|_dot_)"
 )
 _AT = rf"(?:[ ]?[\[({{<][ ]?(?:at|ät|@|a|{_AT_WORDS})[ ]?[\])}}>][ ]?|[ ](?:ät|{_AT_WORDS})[ ]|_at_)"
-_SPOKEN_SIGN = "[ ](?:dot|DOT|underscore|dash|hyphen|minus|plus)[ ]"
+_SPOKEN_DOT = f"(?:dot|DOT|(?i:{_DOT_WORDS}))"
+_SPOKEN_SIGN = (
+    f"[ ](?:{_SPOKEN_DOT}|(?i:underscore|dash|hyphen|minus|plus|unterstrich|bindestrich|tiret|guion|guión|trattino|myślnik"
+    "|podkreślnik|подчеркивание|дефис))[ ]"
+)
 # What follows the @ of a file or a unit, not of a person: image@2x.png, getty@tty1.service.
 _NOT_TOP_LEVEL = frozenset(
     re.findall(
@@ -130,11 +140,15 @@ def _accept_encoded(value: str) -> int:
 
 def _accept_spoken(value: str) -> int:
     """Count words that no sentence has: a name with a sign in it, "dot" spoken, capitals, or an @ with spaces around."""
-    local = re.split(r"[ ]at[ ]|[ ]AT[ ]|@", value, maxsplit=1)[0].strip()
+    local, *_ = re.split(r"[ ]at[ ]|[ ]AT[ ]|[ ]chez[ ]|@", value, maxsplit=1)
+    local = local.strip()
     if local.lower() in _NOT_A_NAME or len(value) > _EMAIL_CHARS_MAX:
         return 0
     is_spoken = "@" in value or " AT " in value or " dot " in value or " DOT " in value
-    return len(value) if is_spoken or re.search(r"[._0-9]", local) else 0
+    return len(value) if is_spoken or re.search(r"[._0-9]", local) or _IN_WORDS.search(local) else 0
+
+
+_IN_WORDS = re.compile(_SPOKEN_SIGN)
 
 
 def _accept_spelled(value: str) -> int:
@@ -250,7 +264,8 @@ CONTACT: tuple[PatternDetector, ...] = (
         category=Category.CONTACT,
         priority=11,
         pattern=LatePattern(
-            rf"(?<![{LETTER}0-9]){_ATOM}(?:(?:[._%+'-]{{1,2}}|[\[(](?:\.|dot)[\])]){_ATOM}){{0,5}}(?:{_AT}|@)(?:{_LABEL}{_DOT}){{1,4}}[A-Za-z]{{2,24}}(?![A-Za-z0-9])"
+            rf"(?<![{LETTER}0-9]){_ATOM}(?:(?:[._%+'-]{{1,2}}|[\[(](?:\.|dot)[\])]"
+            rf"|{_SPOKEN_SIGN}){_ATOM}){{0,5}}(?:{_AT}|@)(?:{_LABEL}{_DOT}){{1,4}}[A-Za-z]{{2,24}}(?![A-Za-z0-9])"
             r"|(?<!\w)\w{1,64}[ ](?:собака|собачка)[ ](?:[\w-]{1,63}(?:\.|[ ]точка[ ])){1,4}\w{2,24}(?!\w)",
             re.IGNORECASE,
         ),
@@ -265,13 +280,14 @@ CONTACT: tuple[PatternDetector, ...] = (
         category=Category.CONTACT,
         priority=12,
         pattern=LatePattern(
-            rf"(?<![{LETTER}0-9.]){_ATOM}(?:(?:[._-]|{_SPOKEN_SIGN}){_ATOM}){{0,3}}(?:[ ](?:at|AT|@)[ ]|[ ]?@[ ]"
+            rf"(?<![{LETTER}0-9.]){_ATOM}(?:(?:[._-]|{_SPOKEN_SIGN}){_ATOM}){{0,3}}(?:[ ](?:at|AT|@|chez)[ ]|[ ]?@[ ]"
             rf"|[ ]@[ ]?|\n@|@\n)"
-            rf"{_LABEL}(?:(?:[ ]?\.[ ]?|[ ](?:dot|DOT)[ ]){_LABEL}){{0,3}}(?:[ ]?\.[ ]?|[ ](?:dot|DOT)["
-            rf" ])(?:{_TOP_LEVEL})(?![A-Za-z0-9-])"
+            rf"{_LABEL}(?:(?:[ ]?\.[ ]?|[ ]{_SPOKEN_DOT}[ ]){_LABEL}){{0,3}}(?:[ ]?\.[ ]?|[ ]{_SPOKEN_DOT}[ ])"
+            rf"(?:{_TOP_LEVEL})(?![A-Za-z0-9-])"
         ),
         shape_chars_max=640,
-        hint=r"[ ](?:at|AT|@)[ ][^ .]{1,64}(?:\.[A-Za-z]{2}|[ ](?:dot|DOT)[ ]|[ ]\.)|[^\s]@(?:[ \n]|\\n)|(?:[ \n]|\\n)@[^\s]",
+        hint=rf"[ ](?:at|AT|@|chez)[ ][^ .]{{1,64}}(?:\.[A-Za-z]{{2}}|[ ]{_SPOKEN_DOT}[ ]|[ ]\.)"
+        r"|[^\s]@(?:[ \n]|\\n)|(?:[ \n]|\\n)@[^\s]",
         accept=_accept_spoken,
     ),
     PatternDetector(

@@ -242,7 +242,7 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
         category=Category.FINANCIAL,
         priority=50,
         pattern=LatePattern(rf"{BEFORE}(?:[0-9]{{6,17}}|[0-9]{{2,8}}(?:[ -][0-9]{{2,8}}){{1,4}}){AFTER_DIGIT}"),
-        hint=rf"(?i:acc(?:oun)?t|a\\?/c|acc[^a-z]|konto|compte|checking|chequing|savings)"
+        hint=rf"(?i:acc(?:oun)?t|a\\?/c|acc[^a-z]|konto|compte|checking|chequing|savings|kto[^a-z])"
         rf"{HINT_GAP}[0-9]{{2}}(?:[0-9]{{4}}|[0-9]?[ \-][0-9]{{2}})",
         accept=_accept_account,
         need=Need.CONTEXT,

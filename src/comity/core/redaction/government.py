@@ -29,6 +29,7 @@ from comity.core.redaction.shapes import (
     in_hint,
     words,
 )
+from comity.core.redaction.split import PARTS, YEAR
 
 _SSN_WORDS = words(
     "ssns?",
@@ -131,6 +132,12 @@ def _accept_date(value: str) -> int:
     return len(value) if all(map(_is_month, _WORDS.findall(value))) else 0
 
 
+def _accept_parts(value: str) -> int:
+    """Count a year and another part of a date, each behind its word."""
+    named = {PARTS[word] for word in re.findall(r"[^\W\d_]+", value.lower().replace("geburts", "")) if word in PARTS}
+    return len(value) if YEAR in named and len(named) > 1 else 0
+
+
 _ORDINALS = (  # of a day, in words
     "(?:(?:twenty|thirty)[- ])?(?:first|second|third|fourth|fifth|sixth|seventh|eighth|ninth)|tenth|eleventh|twelfth"
     "|thirteenth|fourteenth"
@@ -180,6 +187,14 @@ _NOT_OF_A_PERSON = LatePattern(
     rf"|is)\sborn[^;]{{0,20}}$",
     re.IGNORECASE,
 )
+# "birth day: 21, birth month: 06, birth year: 1979"; the words are those of `split`.
+_PART = (
+    rf"(?:day|month|year|tag|monat|jahr|jour|mois|ann[ée]e|d[ií]a|mes|año|giorno|mese|anno|m[êe]s|ano|dag|maand|jaar"
+    rf"|dzień|miesiąc|rok"
+    rf"|день|месяц|год|måned|månad|år)[ ]?[:=]?[ ](?:{_YEAR}|[0-3]?[0-9]|{_WORD})"
+)
+_OF_BIRTH = "(?:(?:of[ ])?birth|geburts|de naissance|de nacimiento|di nascita|de nascimento)"
+_PARTED = rf"[ ]?[,;/|\n-][ ]?(?:and[ ])?(?:{_OF_BIRTH}[ -]?)?"
 _BIRTH_HINT = (
     rf"{HINT_BEFORE_LETTER}(?i:{in_hint(BIRTH)}|b\.|birth|ur\.|[*]){HINT_AFTER_LETTER}{HINT_GAP}[0-9]"
     rf"|[a-z](?:DOB|Dob|Birth){HINT_GAP}[0-9]"
@@ -441,6 +456,25 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
         accept=_accept_worded,
         need=Need.CONTEXT,
         context=words(BIRTH),
+        reach=16,
+        not_near=_NOT_OF_A_PERSON,
+    ),
+    PatternDetector(
+        name="dob_parts",
+        type="DOB",
+        category=Category.GOVERNMENT,
+        priority=38,
+        pattern=LatePattern(
+            rf"(?<![^\W_])(?=[^\n]{{0,60}}(?:19"
+            rf"|20)[0-9]{{2}}(?![0-9]))(?:{_OF_BIRTH}[ -]?)?(?P<value>{_PART}(?:{_PARTED}{_PART}){{1,2}})(?![^\W_])",
+            re.IGNORECASE,
+        ),
+        shape_chars_max=LONG_CHARS_MAX,
+        first=r"[bBdDgGjJmMtTyYaAoOrRдДмМгГåÅ](?<![^\W_](?s:.))",
+        hint=_BIRTH_HINT,
+        accept=_accept_parts,
+        need=Need.CONTEXT,
+        context=words(BIRTH, f"{_OF_BIRTH}[ -]?$"),
         reach=16,
         not_near=_NOT_OF_A_PERSON,
     ),

@@ -23,6 +23,7 @@ from comity.core.document.slices import Sliced
 from comity.core.redaction.detector import Category, Detector
 from comity.core.redaction.normal import ODD_HINT
 from comity.core.redaction.shapes import HINT_GAP, alternatives_of, compile_test
+from comity.core.redaction.split import SPLIT_HINT
 
 Test: TypeAlias = Callable[[str], bool]
 
@@ -51,7 +52,10 @@ class Family:
 
     def __init__(self, name: str, hints: list[Hint]) -> None:
         self.needs_digit = name == _DIGITS or name in _NUMBERED  # no hint of this family matches a text without a digit
-        self.patterns = [*_joined(hint.pattern for hint in hints), *((_MASK_HINT, ODD_HINT) if name == _SHAPES else ())]
+        self.patterns = [
+            *_joined(hint.pattern for hint in hints),
+            *((_MASK_HINT, ODD_HINT, SPLIT_HINT) if name == _SHAPES else ()),
+        ]
         self.members = hints
 
     def prepare(self) -> None:
@@ -93,7 +97,8 @@ def relevant(families: Iterable[Family], text: str, *, is_long: bool) -> Sliced[
 
 def families_of(detectors: Iterable[Detector]) -> list[Family]:
     """Return the hints of all detectors in families."""
-    # By family and pattern, which detectors may share. Shapes also hold masks and odd characters, whatever the detectors.
+    # By family and pattern, which detectors may share. Shapes also hold masks, odd characters and values in parts, whatever the
+    # detectors.
     found: dict[str, dict[str, list[int]]] = {_SHAPES: {}}
     for place, detector in enumerate(detectors):
         for pattern in _alternatives(detector.hint or ""):

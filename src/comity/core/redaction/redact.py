@@ -21,7 +21,7 @@ from comity.core.redaction.labelled import LabelledDetector
 from comity.core.redaction.policy import DEFAULT_POLICY, Action, Policy
 from comity.core.redaction.scan import DEFAULT_SCANNER, Memory, Scanner, Wall
 from comity.core.redaction.shapes import WALL, plain_words
-from comity.core.redaction.split import split_parts
+from comity.core.redaction.split import kind_of_groups, split_parts
 from comity.core.redaction.users import USERS, is_login, named_user
 from comity.core.redaction.vault import TOKEN, Value, Vault
 
@@ -29,7 +29,7 @@ from comity.core.redaction.vault import TOKEN, Value, Vault
 _MASK = re.compile(r"\*{4}(?:[A-Za-z0-9]{4}(?![A-Za-z0-9])|@[A-Za-z0-9.\u00c0-\u024f-]{1,320})?")
 _TOKEN_OR_MASK = re.compile(f"{TOKEN.pattern}|{_MASK.pattern}")
 _MASK_SHOWS_LAST_FROM = 8  # letters and digits; of a shorter value four would be too much
-_GROUPS_MAX = 6
+_GROUPS_MAX = 9
 _FLOAT_MIN, _FLOAT_END = 10**9, 2**63
 _CARD_CODE_CHARS, _NUMBER_CHARS_MIN = 3, 5  # shorter numbers, but for the security code of a card, count or name a state
 _SLICE_ITEMS = 128  # values replaced, or parts of a document walked, in a slice of work
@@ -324,9 +324,9 @@ def _restored(match: re.Match[str], vault: Vault, types: frozenset[str] | None) 
 
 
 def _is_group(item: Any) -> bool:
-    """Return whether an item of a list may be a part of a number or a date: one to six digits."""
+    """Return whether an item of a list may be a part of a number or a date: up to six digits and capitals."""
     text = item if isinstance(item, str) else str(item) if isinstance(item, int) and not isinstance(item, bool) else ""
-    return 1 <= len(text) <= 6 and text.isascii() and text.isdigit()
+    return 1 <= len(text) <= 6 and text.isascii() and text.isalnum() and text.isupper() is not text.isdigit()
 
 
 def _is_whole(detector: Detector, number: str, before: str) -> bool:
@@ -397,12 +397,9 @@ class _Walk:
 
     def _items(self, items: Sequence[Any], keys: tuple[str, ...], path: str) -> Sliced[list[Any]]:
         """Redact the items of a list; groups of digits that are one value together are hidden each."""
-        if keys and 2 <= len(items) <= _GROUPS_MAX and all(_is_group(item) for item in items):
-            joined = " ".join(map(str, items))
-            spans = self._scanner.find(joined, left=f"{' '.join(keys)}: ")
-            if len(spans) == 1 and (spans[0].start, spans[0].end) == (0, len(joined)):
-                kind = spans[0].detector.type
-                return [self._hide(kind, item, f"{path}[{index}]") for index, item in enumerate(items)]
+        is_split = keys and 2 <= len(items) <= _GROUPS_MAX and all(map(_is_group, items))
+        if is_split and (kind := kind_of_groups(items, " ".join(keys), self._kind_of)):
+            return [self._hide(kind, item, f"{path}[{index}]") for index, item in enumerate(items)]
         if len(items) == 2 and isinstance(items[0], str) and _NAME.fullmatch(items[0]):
             keys = (*keys, plain_words(items[0]))[-_KEYS_KEPT:]  # a pair of a name and a value
         if len(items) > 1 and isinstance(items[0], list) and isinstance(items[1], list) and (heads := _heads(items[0])):
@@ -440,7 +437,7 @@ class _Walk:
     def _object(self, value: dict[Any, Any], keys: tuple[str, ...], path: str) -> Sliced[dict[Any, Any]]:
         result: dict[Any, Any] = {}
         numbers: dict[str, int] = {}
-        parts = yield from split_parts(value, keys)
+        parts = split_parts(value, keys, self._kind_of)
         heads = next((_heads(value[key]) for key in value if key in _HEADS), ())
         name = _name_in(value)
         has_login = not USERS.isdisjoint(value) and is_login(plain_words(key) for key in value if isinstance(key, str))
@@ -482,6 +479,12 @@ class _Walk:
             else:
                 result[hidden] = yield from self.value(item, named, place)
         return result
+
+    def _kind_of(self, text: str, words: str) -> str:
+        """Return the type of which a text is one value from end to end, if words name it; else nothing."""
+        spans = self._scanner.find(text, left=f"{words}: ")
+        is_whole = len(spans) == 1 and (spans[0].start, spans[0].end) == (0, len(text))
+        return spans[0].detector.type if is_whole else ""
 
     def _is_slice_done(self) -> bool:
         """Count one part more; return whether it is time for a pause."""

@@ -1,32 +1,51 @@
-"""Values that are split over the fields of an object: a date of birth, `{"birth": {"day": 3, "month": 5, "year": 1984}}`, and
-a street beside the number of the house, `{"strasse": "Lindenweg", "hausnummer": "14"}`."""
+"""Values that are split over the fields of an object.
+
+A date of birth, `{"birth": {"day": 3, "month": 5, "year": 1984}}`; a street beside the number of the house,
+`{"strasse": "Lindenweg", "hausnummer": "14"}`; and numbers in groups, `{"card_1": "4111", "card_2": "1111", …}`.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final, TypeAlias
 
-from comity.core.document.slices import Sliced
+from msgspec import Struct
+
 from comity.core.redaction.shapes import plain_words
 
+KindOf: TypeAlias = Callable[[str, str], str]  # the type of what words name and a text is from end to end; empty if none
+
+_KEYS_MAX = 128  # of an object that is one record
+_KEY_CHARS_MAX = 40
+
 _BIRTH = re.compile(
-    r"birth|born|(?<![a-z])dob(?![a-z])|geburt|geboren|naissance|nacimiento|nascita|nascimento|рожден|出生", re.IGNORECASE
+    r"of birth|birth|born|(?<![a-z])dob(?![a-z])|geburts?|geboren|geboorte|naissance|nacimiento|nascita|nascimento|рождения"
+    r"|народження|出生|生年|誕生|출생|생년|urodz\w*|narozen\w*|naroden\w*|szület\w*|na[sș]ter\w*|ro[đd]en\w*|fødsels?|födelse"
+    r"|syntymä|doğum|dogum"
+    r"|lahir|sinh|γέννησης|الميلاد|जन्म",
+    re.IGNORECASE,
 )
-_DAY, _MONTH, _YEAR = "day", "month", "year"
-_PARTS = {
-    **dict.fromkeys(("day", "d", "dd", "tag", "jour", "dia", "día", "giorno", "dayofmonth"), _DAY),
-    **dict.fromkeys(("month", "m", "mm", "monat", "mois", "mes", "mês", "mese"), _MONTH),
-    **dict.fromkeys(("year", "y", "yy", "yyyy", "jahr", "année", "annee", "año", "ano", "anno"), _YEAR),
+_DAY, _MONTH, YEAR, _DATE = "day", "month", "year", "date"
+PARTS: Final = {
+    word: part
+    for part, words in {
+        _DAY: "day d dd dy tag jour dia día giorno dayofmonth dag dzień dzien den nap päivä zi gün gun день 日 일 hari ngày"
+        " ημέρα يوم दिन",
+        _MONTH: "month m mm mon monat mois mes mês mese maand månad måned miesiąc miesiac měsíc mesiac hónap kuukausi lună luna"
+        " ay месяц місяць 月 월 bulan tháng μήνας شهر महीना",
+        YEAR: "year y yy yyyy yr jahr année annee an año ano anio anyo anno jaar år rok év vuosi yıl yil ani год рік 年 년도 년"
+        " tahun năm έτος سنة वर्ष",
+        _DATE: "date datum fecha data dato monthday",
+    }.items()
+    for word in words.split()
 }
-_RANGES = {_DAY: (1, 31), _MONTH: (1, 12), _YEAR: (1900, 2099)}
-_KEYS_IN_SLICE = 256
-_KEY_CHARS_MAX = 24
+_RANGES = {_DAY: (1, 31), _MONTH: (1, 12), YEAR: (1900, 2099)}
 _MONTH_NAME = re.compile(r"[^\W\d_]{3,12}")
+_DAY_OF_YEAR = re.compile(r"[0-9]{1,2}[-./ ][0-9]{1,2}\.?|[0-9]{1,2}\.? [^\W\d_]{3,12}|[^\W\d_]{3,12} [0-9]{1,2}")
+_WORDS = re.compile(r"[^\W\d_]+")
 
-
-_HOUSE_PART, _STREET_PART = "house", "street"
 _STREET = re.compile(
     "street(?: ?name)?|stra(?:ß|ss)e(?:nname)?|rue|voie|calle|via|indirizzo|rua|logradouro|straat(?:naam)?|gat(?:a|e"
     "|unamn)|vej(?:navn)?"
@@ -43,56 +62,112 @@ _HOUSE = re.compile(
 _HOUSE_NUMBER = re.compile("[0-9]{1,5} ?[A-Za-z]?(?:[-/][0-9]{1,4}[A-Za-z]?)?")
 _STREET_NAME = re.compile(r"[^\W\d_][^\d\n\0@/\\{}\[\]<>=]{2,60}")
 
+# What a key says of a group of a number behind the words that name the number.
+_GROUP = re.compile(
+    "(?P<base>.*?) ?(?:(?:part|group|block|segment|seg|chunk|digits|quad|teil|partie|parte) ?[0-9a-h]?|[0-9]{1,2}|[a-h]"
+    "|(?:first|second|third|fourth|fifth|last|middle|start|end|1st|2nd|3rd|4th)(?: ?(?:4|four|six|five|group|part"
+    "|block|digits))?"
+    "|area(?: ?code)?|exchange|line(?: ?number)?|prefix|suffix|subscriber(?: ?number)?|local(?: ?number)?|national(?: ?number)?"
+    "|number|serial|cc|country(?: ?code)?|(?:dial|calling)(?:ing)? ?code|nsn|check(?: ?(?:digits?|sum))?|(?P<bban>bban)"
+    "|bank(?: ?code)?|branch(?: ?code)?|account(?: ?number)?|rest|body"
+    "|vorwahl|landesvorwahl|durchwahl|rufnummer|nummer|prefijo|prefixo|numero|número|numéro|indicatif|prefisso|ddd|netnummer"
+    "|kierunkowy|numer|předvolba|číslo|код|номер|区号|号码|市外局番|番号)"
+)
+_NAMES = (
+    "card|karten?(?:nummer)?|tarjeta|pan|iban|ssn|sin|nhs|cpf|phone|mobile|cell|tel|telefon|t[eé]l[eé]phone"
+    "|tel[eé]fono|handy|account"
+    "|konto|cuenta|conta"
+)
+# In the syntax of Rust's engine: keys of a JSON document behind which a value may stand in parts.
+SPLIT_HINT: Final = (
+    rf"(?i:(?:{_NAMES})[a-z _\-]{{0,16}}(?:[1-4]|area|prefix|country|check|first|group|serial|line|cc"
+    rf"|parts?)[a-z0-9]{{0,6}})\\?\"\s?:"
+    rf"|(?i:\"(?:{_NAMES})[a-z _\-]{{0,12}})\\?\"\s?:\s?(?:\[\s?\\?\"?[0-9A-Z]{{1,6}}\\?\"?,"
+    r"|\{\s?\\?\"(?:[1a]|first|part|group|block|area|cc|country|prefix|check|vorwahl|prefijo|indicatif)[A-Za-z0-9_]{0,10}\\?\")"
+    r"|(?i:bban|birthyear|geburtsjahr|geboortejaar|födelseår|fødselsår|syntymävuosi|doğum ?yılı)[^a-z]"
+)
+_LISTED = re.compile(" ?(?:parts|groups|blocks|segments|pieces|chunks|digits|quads|teile|parties|partes|parti|части)")
+_IN_GROUP = re.compile(r"\+?[0-9A-Z]{1,30}")
+_GROUP_CHARS = range(7, 37)  # of all of them together
 
-def split_parts(value: Mapping[Any, Any], keys: tuple[str, ...]) -> Sliced[dict[str, str]]:
+
+class _Split(Struct, frozen=True):
+    """Which fields may hold parts of one value, by their keys alone."""
+
+    births: tuple[tuple[str, str], ...] = ()  # a key, and which part of a date it names
+    streets: tuple[str, ...] = ()
+    houses: tuple[str, ...] = ()
+    groups: tuple[tuple[str, tuple[str, ...]], ...] = ()  # the words that name a number, and the keys of its groups
+
+
+_NONE = _Split()
+
+
+def split_parts(value: Mapping[Any, Any], keys: tuple[str, ...], kind_of: KindOf) -> dict[str, str]:
     """Return the keys under which parts of one value stand, and its type; mostly none."""
-    if len(value) < 2:
+    if not 2 <= len(value) <= _KEYS_MAX:
         return {}
-    births = yield from birth_parts(value, keys)
-    if births or len(value) > _KEYS_IN_SLICE:
-        return dict.fromkeys(births, "DOB")
-    houses: list[str] = []
-    streets: list[str] = []
-    for key, item in value.items():
-        if not isinstance(key, str) or len(key) > _KEY_CHARS_MAX or not isinstance(item, str | int):
-            continue
-        part = _address_part(key)
-        if part == _HOUSE_PART and _HOUSE_NUMBER.fullmatch(str(item)):
-            houses.append(key)
-        elif part == _STREET_PART and isinstance(item, str) and _STREET_NAME.fullmatch(item):
-            streets.append(key)
-    return (
-        dict.fromkeys((key for key in (*streets, *houses) if isinstance(value[key], str)), "ADDRESS")
-        if streets and houses
-        else {}
-    )
+    split = _split(tuple(value), keys[-1] if keys else "")
+    if split is _NONE:
+        return {}
+    births = {part: key for key, part in split.births if _is_part(part, value[key])}
+    if YEAR in births and len(births) > 1:
+        return dict.fromkeys(births.values(), "DOB")
+    houses = [key for key in split.houses if _HOUSE_NUMBER.fullmatch(_text(value[key]))]
+    streets = [key for key in split.streets if isinstance(value[key], str) and _STREET_NAME.fullmatch(value[key])]
+    if streets and houses:
+        return dict.fromkeys((key for key in (*streets, *houses) if isinstance(value[key], str)), "ADDRESS")
+    found: dict[str, str] = {}
+    for base, fields in split.groups:
+        if kind := kind_of_groups((value[key] for key in fields), base, kind_of):
+            found |= dict.fromkeys(fields, kind)
+    return found
+
+
+def kind_of_groups(items: Iterable[Any], words: str, kind_of: KindOf) -> str:
+    """Return the type of the value that items are together, which words name; empty if they are none."""
+    groups = [_text(item) for item in items]
+    if sum(map(len, groups)) not in _GROUP_CHARS or not all(map(_IN_GROUP.fullmatch, groups)):
+        return ""
+    return kind_of(" ".join(groups), _LISTED.sub("", words))
 
 
 @lru_cache(maxsize=1024)
-def _address_part(key: str) -> str:
-    words = plain_words(key)
-    return _HOUSE_PART if _HOUSE.fullmatch(words) else _STREET_PART if _STREET.fullmatch(words) else ""
+def _split(keys: tuple[Any, ...], parent: str) -> _Split:
+    """Return what the keys of an object say; records mostly have the keys of records before."""
+    births: list[tuple[str, str]] = []
+    streets: list[str] = []
+    houses: list[str] = []
+    groups: dict[str, list[str]] = {}
+    is_birth = _BIRTH.search(parent) is not None
+    for key in keys:
+        if not isinstance(key, str) or len(key) > _KEY_CHARS_MAX:
+            continue
+        words = plain_words(key)
+        if is_birth or _BIRTH.search(words):
+            rest = _WORDS.findall(_BIRTH.sub(" ", words).lower())
+            births += [(key, PARTS[word]) for word in rest if word in PARTS][:1]
+        if _HOUSE.fullmatch(words):
+            houses.append(key)
+        elif _STREET.fullmatch(words):
+            streets.append(key)
+        if group := _GROUP.fullmatch(words.lower()):
+            groups.setdefault("iban" if group["bban"] else group["base"] or parent, []).append(key)
+    named = tuple((base, tuple(fields)) for base, fields in groups.items() if base and len(fields) > 1)
+    if not (len(births) > 1 or (streets and houses) or named):
+        return _NONE
+    return _Split(tuple(births), tuple(streets), tuple(houses), named)
 
 
-def birth_parts(value: Mapping[Any, Any], keys: tuple[str, ...]) -> Sliced[frozenset[str]]:
-    """Return the keys under which the year and at least one other part of a date of birth stand; mostly none."""
-    if len(value) < 2:
-        return frozenset()
-    is_named = bool(keys) and _BIRTH.search(keys[-1]) is not None
-    parts: dict[str, str] = {}
-    for number, (key, item) in enumerate(value.items(), 1):
-        if number % _KEYS_IN_SLICE == 0:
-            yield
-        if isinstance(key, str) and (is_named or _BIRTH.search(key)):
-            part = _PARTS.get(plain_words(key).lower().rpartition(" ")[2])
-            if part is not None and _is_part(part, item):
-                parts[part] = key
-    return frozenset(parts.values()) if _YEAR in parts and len(parts) > 1 else frozenset()
+def _text(item: Any) -> str:
+    return str(item) if isinstance(item, str | int) and not isinstance(item, bool) else ""
 
 
 def _is_part(part: str, item: Any) -> bool:
-    if isinstance(item, str) and part == _MONTH and _MONTH_NAME.fullmatch(item):
+    text = _text(item)
+    if part == _DATE:
+        return _DAY_OF_YEAR.fullmatch(text) is not None
+    if part == _MONTH and isinstance(item, str) and _MONTH_NAME.fullmatch(item):
         return True
     low, high = _RANGES[part]
-    text = str(item) if isinstance(item, str | int) and not isinstance(item, bool) else ""
     return text.isascii() and text.isdigit() and len(text) <= 4 and low <= int(text) <= high

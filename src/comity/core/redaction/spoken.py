@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from comity.core.redaction.detector import Category, Need, PatternDetector
 from comity.core.redaction.labels import PHONE
-from comity.core.redaction.shapes import HINT_BEFORE_WORD, LatePattern, by_letter, words
+from comity.core.redaction.shapes import AT_BORDER, HINT_BEFORE_WORD, LatePattern, by_letter, words
 
 # Words that stand for a digit even where no label says that a number follows.
 _DIGITS = {
@@ -48,6 +48,11 @@ def _accept_digits(value: str) -> int:
     return 0 if len(set(said)) < 3 or len(steps) == 1 or steps <= {1, -9} else len(value)
 
 
+def _accept_worded(value: str) -> int:
+    """Count what has at least seven digits, of which a word stands for one or more."""
+    return len(value) if sum(len(part) if part.isdigit() else 1 for part in re.findall(r"[^\W_]+", value)) >= 6 else 0
+
+
 _PLAIN = list(_DIGITS)
 _ALL = [*_PLAIN, *_MORE]
 _DIGIT = f"(?:{_DOUBLE})?(?:{by_letter(_PLAIN)})"
@@ -77,10 +82,16 @@ SPOKEN: tuple[PatternDetector, ...] = (
         type="PHONE",
         category=Category.CONTACT,
         priority=42,
-        pattern=LatePattern(rf"(?<![^\W_]){_NOT_INSIDE}{_NUMBER}(?:[ ,.-]{{1,3}}(?:{_NUMBER}|[0-9]{{1,4}})){{5,20}}(?![^\W_])"),
+        pattern=LatePattern(
+            rf"(?<![^\W_]){_NOT_INSIDE}(?:{_NUMBER}|[0-9]{{3,4}}[ .-]{_NUMBER})"
+            rf"(?:[ ,.-]{{1,3}}(?:{_NUMBER}|[0-9]{{1,4}})){{2,20}}(?![^\W_])"
+        ),
         shape_chars_max=448,
-        first=_first_of([*_ALL, "double", "triple"]),
-        hint=rf"{HINT_BEFORE_WORD}(?i:{_WORDED_HINT}(?:[ ,.\-]{{1,3}}(?:{_WORDED_HINT}|[0-9])){{5}})",
+        first=rf"{_first_of([*_ALL, 'double', 'triple'])}|[0-9]{AT_BORDER}(?=[0-9]{{2,3}}[ .-][^\W\d_])",
+        hint=rf"{HINT_BEFORE_WORD}(?i:{_WORDED_HINT}(?:[ ,.\-]{{1,3}}(?:{_WORDED_HINT}|[0-9])){{5}}"
+        rf"|{_SPOKEN_HINT}(?:[ ,.\-]{{1,3}}{_SPOKEN_HINT}){{2}}[ ,.\-]{{1,3}}[0-9]{{3}}"
+        rf"|[0-9]{{3,4}}[ .\-]{_SPOKEN_HINT}[ ,.\-]{{1,3}}(?:{_SPOKEN_HINT}|[0-9]{{3}}))",
+        accept=_accept_worded,
         need=Need.CONTEXT,
         context=words(
             PHONE,
