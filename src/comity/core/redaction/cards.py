@@ -16,6 +16,7 @@ from comity.core.redaction.shapes import (
     AT_BASE64,
     AT_CARD,
     BEFORE,
+    COUNTED,
     HINT_AFTER,
     HINT_BEFORE_DIGIT,
     HINT_BEFORE_WORD,
@@ -169,7 +170,10 @@ _CODE_BESIDE_CARD = (
 _SPLIT = r"(?:[ \t-]{0,2}\r?\n[ \t]{0,4}(?:[-*•][ ]?|[0-9][.)][ ])?|[\"']?,[ ]?[\"']|[ \u00a0\u2007\u202f_.\-–·,;/|]{1,4}|\\n)"
 
 # The same with words that count the groups: "first group: 4111, then 1111, …".
-_COUNTS = "(?i:first|second|third|fourth|last|final|next|then|finally|dann|puis|luego|poi|group|block|part|gruppe|groupe|grupo|gruppo)"
+_COUNTS = (
+    "(?i:first|second|third|fourth|last|final|next|then|finally|dann|puis|luego|poi|group|block|part|gruppe|groupe|grupo"
+    "|gruppo)"
+)
 _COUNTED = (
     rf"(?:[\s,;:.()/|*•–-]|(?:{_COUNTS}|(?i:and|und|et|y|e|four|digits|set|2nd|3rd"
     rf"|4th))(?![a-z])(?:[ ]?[1-4](?=[.):]))?){{1,12}}"
@@ -254,7 +258,7 @@ CARDS: tuple[PatternDetector, ...] = (
         type="CARD",
         category=Category.FINANCIAL,
         priority=21,
-        pattern=LatePattern(rf"{BEFORE}[2-6][0-9]{{3}}(?:{_COUNTED}[0-9]{{4}}){{3}}(?![0-9A-Za-z_])"),
+        pattern=LatePattern(rf"{BEFORE}[2-6][0-9]{{3}}(?:{_COUNTED}[0-9]{{4}}){{3}}(?![0-9A-Za-z_])(?!{COUNTED.pattern})"),
         shape_chars_max=VALUE_CHARS_MAX,
         first=AT_CARD,
         hint=rf"[2-6][0-9]{{3}}(?:[^0-9A-Za-z]|\\[nrt]){{1,8}}{_COUNTS}[^0-9]{{1,24}}[0-9]{{4}}[^0-9]{{1,32}}[0-9]{{4}}",

@@ -70,8 +70,9 @@ _SINCE = (
 OWNER: Final = (
     r"(?:[ ](?:wi-?fi|wlan|router|e-?mail|portal|vpn)(?=[ :=])|[ ](?:for|of|at|on|from|to|do|de|du|der|des|del|della"
     r"|meiner|meines|für|pour"
-    r"|para|per|von|van|voor|zum|zur|til|till|för|på|od|dla|za|k|ke|na|от|від|до|за|для|к|у|для|για|του|της|của"
-    r"|untuk|milik|in|im|zu|beim|sur|dans|chez|en|a|al|no|w|z|v|bij|hos|pro|pre|για)"
+    r"|para|per|von|van|voor|zum|zur|til|till|för|på|od|dla|za|k|ke|na|от|від|до|за|для|к|у|για|του|της|của"
+    r"|untuk|milik|in|im|zu|beim|vom|am|dem|den|dello|dei|sul|nel|sur|dans|chez|en|a|al|au|aux|ao|no|w|z|v|u|bij|hos"
+    r"|pro|pre|στο)"
     rf"(?:(?:[ ][^\W\d][\w-]{{0,14}}){{1,3}}?(?=[ :=])|(?:[ ][^\W\d][\w-]{{0,14}}){{1,5}}?(?=[ ](?:{IS})[ ]|[ ]?[:=]"
     rf"|[ ][—–-][ ])))?"
 )
@@ -115,6 +116,7 @@ _PLACEHOLDER = re.compile(
     r"|passwort|here)"
     r"(?![a-z]))[a-z]+(?:[-_. ][a-z]+)*"
 )
+_DATE_OR_VERSION = re.compile(r"v?[0-9]{1,4}(?:[-./:][0-9]{1,4}){1,4}")
 _PATH = re.compile(r"[.~]{0,2}/[\w.-]+(?:/|\Z)")
 
 _LABEL = LatePattern(SIGN_IN, re.IGNORECASE)
@@ -136,7 +138,9 @@ def _accept_spoken(value: str) -> int:
     """After "is" only a value that no word is: with a digit or a sign in it."""
     length = _accept_password(value)
     length = min(length, len(_SENTENCE.compiled.split(value, maxsplit=1)[0]))  # a sentence may follow without a space
-    return length if length >= 6 and _NO_WORD.compiled.search(value[:length]) else 0
+    if length < 6 or _DATE_OR_VERSION.fullmatch(value, 0, length):
+        return 0
+    return length if _NO_WORD.compiled.search(value[:length]) else 0
 
 
 def _accept_passphrase(value: str) -> int:

@@ -43,7 +43,8 @@ _NOT_A_STREET = frozenset(
 _NOT_FIRST = frozenset(  # after a number: "24 Hour Drive", "3 Way Street parking"
     re.findall(
         r"\w+",
-        "Hour Hours Day Days Minute Minutes Week Weeks Month Months Year Years Mile Miles Step Steps Star"
+        "Terabyte Gigabyte Megabyte"
+        " Hour Hours Day Days Minute Minutes Week Weeks Month Months Year Years Mile Miles Step Steps Star"
         " Level Page Best Top Phase Percent Part Way"
         " Ways Lane Lanes Floor Seat Series Round Stage Product Test Half Speed Car Cars Bus Parking Traffic"
         " Point People Person Second Seconds Night"

@@ -195,7 +195,7 @@ _GAP_WORDS = PERSONS | frozenset(
         "numer číslo broj број številka αριθμός מס מספר رقم نمبر شماره नंबर संख्या নম্বর নাম্বার নং на dana en "
         "conduire conducere du de del della di do da der des van von titular paciente assuré enfant kind kindes "
         "child spouse tenant applicant still now currently actually lautet jest to это är er je è é sono "
-        "lead main primary principal legal named other second first emergency contact kin next ",
+        "lead main primary principal legal named other second first emergency contact kin next back ",
     )
 )
 _GAP_SIGNS = frozenset("是为為はが号號码碼番는은의번호증證証")  # which stand between a label and its value without a space
