@@ -46,6 +46,7 @@ _JOINT_WORDS = frozenset(
         " μου με στο είναι του tôi của là saya adalah yangu ni benim мой моя это мій це שלי הוא هو mój moje jest můj je az én"
         " meu este ми е"
         " moj numeroni mitt mit mijn mio mon c"
+        " changed updated corrected amended set geändert modifié cambiado agent caller operator q"
         " numurs numeris nombor nommer broj број številka szám száma מספר מס نمبر شماره नंबर संख्या নম্বর নাম্বার নং 번호",
     )
 )
@@ -54,7 +55,7 @@ _JOINT_SUFFIX = (  # scripts without spaces between words
     "(?:番号|號碼|号码|号|번호|是|为|は)?(?:(?:ของ)?(?:ผู้ป่วย|ลูกค้า|คนขับ|พนักงาน|นักเรียน|ผู้โดยสาร|ผู้เช่า|เจ้าของ|ผู้รับ"
     "|ผู้โอน|คนไข้|แม่|พ่อ|ฉัน|ผม))?"
 )
-_NO_JOINTS = frozenset("!?$€£¥%+<>@&^~{}")  # they end a label's reach
+_NO_JOINTS = frozenset("!$€£¥%+<>@&^~{}")  # they end a label's reach
 _LABEL_CHARS_MAX = 48
 _JOINTS_MAX = 8
 _APART_MAX = 3

@@ -73,7 +73,7 @@ def _accept_mac(value: str) -> int:
 # "upgrade from 1.2.3.4 to 1.2.4.1", "section 1.2.3.4", "netmask 255.255.255.240", "OID 1.3.6.1".
 _VERSION = LatePattern(
     r"(?:(?<![a-z])(?:v|ver|versions?|releases?d?|build|firmware|upgrad\w{1,4}|downgrad\w{1,4}"
-    r"|updat\w{1,4}|migrat\w{1,4}|bump\w{0,3}|skip\w{0,4}|roll\w{0,3} back|patch\w{0,3}"
+    r"|updat\w{1,4}(?!\s\w{1,40}\sset\s)|migrat\w{1,4}|bump\w{0,3}|skip\w{0,4}|roll\w{0,3} back|patch\w{0,3}"
     r"|sections?|clauses?|chapters?|paragraphs?|figures?|articles?|appendix|oid|mask|netmask|wildcard"
     r"|requires?|package|driver|sdk|module|tag|changelog|hotfix"
     r"|compatible|kernel|chrome|firefox|safari|edge|nginx|app|library|plugin"

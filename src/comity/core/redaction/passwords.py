@@ -66,6 +66,7 @@ _SINCE = (
     "(?:(?:still|now|currently|again|noch|immer noch|jetzt|aktuell|toujours|encore|ahora|todavía|ancora|teraz|nadal|ещё|сейчас"
     "|теперь)[ ])?"
 )
+ASKED: Final = r"[?][ \n]{1,2}(?:[A-Z][A-Za-z]{0,11}[ ]?:[ ])?"  # "your password? Customer: …"
 # Whose the secret is, between its label and what says it: "password of my router is …". Further words need a sign or a verb.
 OWNER: Final = (
     r"(?:[ ](?:wi-?fi|wlan|router|e-?mail|portal|vpn)(?=[ :=])|[ ](?:for|of|at|on|from|to|do|de|du|der|des|del|della"
@@ -246,7 +247,7 @@ PASSWORDS: tuple[PatternDetector, ...] = (
         priority=15,
         pattern=LatePattern(
             rf"{_BORDER}(?:{by_first_letter(_LABELS)}|pw(?=['’]s[ ]|[ ](?:is|for|to|of|at|on|in)[ ])){OWNER}(?:{JOINT}"
-            rf"|(?:['’]s)?[ ]|[是は][ ]?)"
+            rf"|(?:['’]s)?[ ]|[是は][ ]?|{ASKED})"
             rf"(?:(?:(?:was|is|has[ ]been)[ ])?(?:changed|set|reset|updated)[ ]to[ ])?(?:(?:{IS})[ ]{_SINCE})?"
             rf"[\"'`“(\[「『]?{_NO_WORD_NEXT}(?P<value>[^\s\"'`“”<>\[\]{{}}()「」『』]{{6,64}}+)(?<![:：])(?![(\[])",
             re.IGNORECASE,
@@ -265,7 +266,10 @@ PASSWORDS: tuple[PatternDetector, ...] = (
         hint=rf"(?:PIN|[Pp]in(?:[ -]?[Cc]ode)?)(?-u:\b){HINT_GAP}[0-9]{{4}}",
         need=Need.CONTEXT,
         is_number=True,
-        context=Context(r"(?-i:PIN|[Pp]in)(?:[ -]?(?:code|number|nummer))?(?:: | is )$"),
+        context=Context(
+            r"(?-i:PIN|[Pp]in)(?:[ -]?(?:code|number|nummer))?"
+            r"(?:: |['’]s | (?:is|was)(?: still| now)? | (?:changed|set|reset) to |\? [A-Z][a-z]{0,11}: )$"
+        ),
         reach=5,
     ),
     PatternDetector(

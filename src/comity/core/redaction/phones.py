@@ -81,7 +81,7 @@ _COUNTED = LatePattern(
     r"|dopo|le|la|les|il|lo|gli|un|una|des|du|de|del|della|di|da|dal|con|su|ou|mais|si|sauf|avant|après|par|sur|pero|antes"
     r"|después|por|hasta|desde|em|até|depois|ao|of|app|even|na|voor|tot|vanaf|bel|lub|albo|po|do|od|przed|works|valid|nur|bitte"
     r"|ist|erbeten|gerne|bis|zwischen|mit|dringend"
-    r"|extension|immediately|quickly|soon|morning|while|within)\b|[a-z_]{2,20}[=:])[a-z]{2,})"
+    r"|extension|called|rang|answered|immediately|quickly|soon|morning|while|within)\b|[a-z_]{2,20}[=:])[a-z]{2,})"
 )
 _BARE = re.compile(r"[0-9]+")
 _PLAIN = re.compile(r"[0-9.,]+|[0-9]{1,3}(?:[ \u00a0][0-9]{3})+")

@@ -347,6 +347,11 @@ def _heads(row: Any) -> tuple[str, ...]:
     return tuple(plain_words(head) for head in row)
 
 
+def _of_one(words: str) -> str:
+    """Return the words over a list as the words over one of its items: "passport numbers" becomes "passport number"."""
+    return words[:-2] if words.endswith("sses") else words[:-1] if words.endswith("s") and words[-2:] != "ss" else words
+
+
 def _name_in(value: dict[Any, Any]) -> str:
     """Return the words of the first item of an object that names another; nothing if there is none to be named."""
     if not any(key in value for key in (*_NAMED, *_NUMBERED)):
@@ -477,6 +482,8 @@ class _Walk:
             elif isinstance(item, _SCALARS):
                 result[hidden] = self._scalar(item, named, place)
             else:
+                if named and isinstance(item, list) and item and isinstance(item[0], str | int):
+                    named = (*named[:-1], _of_one(named[-1]))
                 result[hidden] = yield from self.value(item, named, place)
         return result
 

@@ -33,14 +33,16 @@ _KEY = (
     r"|figd_[A-Za-z0-9_-]{30,60}|sntrys_[A-Za-z0-9_=+/-]{30,120}|dapi[0-9a-f]{32}|ATATT3[A-Za-z0-9_=-]{20,120}"
     r"|LTAI[A-Za-z0-9]{12,26}|A(?:KCp|TBB|TCTT3|BSK)[A-Za-z0-9_=-]{28,120}"
     r"|gl(?:ptt|dt|rt|soat|ft|imt|agent|cbt|oas)-[A-Za-z0-9_-]{20,80}|gl(?:sa|c)_[A-Za-z0-9_+/=]{32,120}"
-    r"|(?:nfp|ntn|sbp|ph[cx]|pnu|rdme|tfp|sgp|pcsk|rubygems|duffel_(?:live|test)|CLOJARS|sb_secret|jina|rnd)_[A-Za-z0-9]{24,128}"
+    r"|(?:nfp|ntn|sbp|ph[cx]|pnu|rdme|tfp|sgp|pcsk|rubygems|duffel_(?:live|test)|CLOJARS|sb_secret|jina"
+    r"|rnd)_[A-Za-z0-9]{24,128}"
     r"|secret_[A-Za-z0-9]{43}|sk_[0-9a-f]{48}|re_[A-Za-z0-9]{8}_[A-Za-z0-9]{20,32}|rzp_(?:live|test)_[A-Za-z0-9]{14}"
     r"|lsv2_(?:pt|sk)_[0-9a-f_]{40,50}|pscale_(?:tkn|pw|oauth)_[A-Za-z0-9_=.-]{32,64}|do[or]_v1_[0-9a-f]{64}"
     r"|shp(?:ca|pa|ss)_[0-9a-f]{32}|lin_oauth_[0-9a-f]{64}|dckr_oat_[A-Za-z0-9_-]{20,40}|ops_eyJ[A-Za-z0-9_=]{40,128}"
     r"|(?:HRKU|NRAK|NRJS|NRII|PMAK|CFPAT|pul|tvly|xai|xkeysib|APP_USR|sess)-[A-Za-z0-9_-]{24,128}"
     r"|tskey-[a-z]{3,6}-[A-Za-z0-9]{8,24}-[A-Za-z0-9]{20,48}|access-(?:sandbox|development|production)-[0-9a-f-]{36}"
     r"|dt0[cs][0-9]{2}\.[A-Z0-9]{24}\.[A-Z0-9]{64}|dp\.(?:pt|st|ct|sa)\.[A-Za-z0-9.]{40,60}|pat[A-Za-z0-9]{14}\.[0-9a-f]{64}"
-    r"|[ps]k\.eyJ[A-Za-z0-9_-]{30,120}\.[A-Za-z0-9_-]{20,40}|amzn\.mws\.[0-9a-f-]{36}|sl\.[A-Za-z0-9_-]{60,128}|hvr\.[A-Za-z0-9_-]{24,120}"
+    r"|[ps]k\.eyJ[A-Za-z0-9_-]{30,120}\.[A-Za-z0-9_-]{20,40}|amzn\.mws\.[0-9a-f-]{36}|sl\.[A-Za-z0-9_-]{60,128}"
+    r"|hvr\.[A-Za-z0-9_-]{24,120}"
     r"|oy2[a-z0-9]{43}|EZ[AT]K[A-Za-z0-9]{54}|1//0[A-Za-z0-9_-]{30,128}|AAAA[A-Za-z0-9_-]{7}:APA91b[A-Za-z0-9_-]{60,128}"
     r"|(?:(?<=(?:AKIA|ASIA)[A-Z0-9]{16}[\s,:;|/])|(?<=(?:AKIA|ASIA)[A-Z0-9]{16}[\s,:;|/]{2})"
     r"|(?<=(?:AKIA|ASIA)[A-Z0-9]{16}[\s,:;|/]{3}))[A-Za-z0-9/+]{40}"
@@ -54,7 +56,8 @@ _KEY_HINT = (
     r"|:AA[A-Za-z0-9]|hv[sb]\.|EAA[A-Za-z0-9]{30}"
     r"|lin_api_|gsk_|GOCSPX-|xapp-[0-9]|dckr_pat_|nvapi-|pplx-|AGE-SECRET-KEY-1|figd_|sntrys_|dapi[0-9a-f]{32}|ATATT3"
     r"|LTAI[A-Za-z0-9]{12}|AKCp|ATBB|ATCTT3|ABSK|gl(?:ptt|dt|rt|soat|ft|imt|agent|cbt|oas)-|gl(?:sa|c)_"
-    r"|(?:nfp|ntn|sbp|ph[cx]|pnu|rdme|tfp|sgp|pcsk|rubygems|(?:rzp|duffel)_(?:live|test)|CLOJARS|secret|sb_secret|jina|rnd)_[A-Za-z0-9]{14}|[sr][ke]_[A-Za-z0-9]{8}"
+    r"|(?:nfp|ntn|sbp|ph[cx]|pnu|rdme|tfp|sgp|pcsk|rubygems|(?:rzp|duffel)_(?:live|test)|CLOJARS|secret|sb_secret|jina"
+    r"|rnd)_[A-Za-z0-9]{14}|[sr][ke]_[A-Za-z0-9]{8}"
     r"|lsv2_|pscale_|do[or]_v1|shp(?:ca|pa|ss)_|lin_oauth_|dckr_oat|ops_eyJ"
     r"|(?:HRKU|NRAK|NRJS|NRII|PMAK|CFPAT|pul|tvly|xai|xkeysib|APP_USR|sess)-[A-Za-z0-9_]|tskey-|access-(?:sand|devel|prod)"
     r"|dt0[cs]|dp\.[a-z]{2}\.|pat[A-Za-z0-9]{14}\.|[ps]k\.eyJ|amzn\.mws|sl\.[A-Za-z0-9_\-]{60}|hvr\.|oy2[a-z0-9]{43}|EZ[AT]K"
@@ -71,11 +74,16 @@ _KEY_LABELS = (
 )
 
 _COOKIES = (
-    "x-amz-(?:signature|security-token)|session_?id|sessid|phpsessid|jsessionid|asp\\.net_sessionid|connect\\.sid|sid|csrf_?token|xsrf-token"
+    "x-amz-(?:signature|security-token)|session_?id|sessid|phpsessid|jsessionid|asp\\.net_sessionid|connect\\.sid|sid"
+    "|csrf_?token|xsrf-token"
     "|auth_?token|remember_token|(?<=ookie: )session"
 )
 
-_SAYS = r"[\"'’]?[ \t]{0,2}(?:[:=]|:=|=>|->|is|ist|est|es|è|to|は|是|为)[ \t]{0,2}[\"'`“]?"
+_SAYS = (
+    r"[\"'’]?[ \t]{0,2}(?:[:=]|:=|=>|->|(?:(?:was|is|has been) )?(?:changed|updated|rotated|set|reset) to|is|was|s"
+    r"|ist|est|es|è|to"
+    r"|は|是|为|[?](?:[ \n]{1,2}[A-Z][a-z]{0,11}:)?)[ \t\n]{0,2}[\"'`“]?"
+)
 
 
 def _accept_secret(value: str) -> int:
@@ -132,7 +140,7 @@ SECRETS: tuple[PatternDetector, ...] = (
         priority=14,
         pattern=LatePattern(r"(?<![A-Za-z0-9_/+.~-])[A-Za-z0-9_/+.~-]{20,128}={0,2}(?![A-Za-z0-9_/+=~-])"),
         shape_chars_max=LONG_CHARS_MAX,
-        hint=r"(?i:token)(?s:.{0,8})[A-Za-z0-9_/+.\-]{20}",
+        hint=r"(?i:token)(?s:.{0,20})[A-Za-z0-9_/+.\-]{20}",
         accept=_accept_bearer,
         need=Need.CONTEXT,
         context=Context(rf"token{_SAYS}$"),
@@ -197,7 +205,8 @@ SECRETS: tuple[PatternDetector, ...] = (
         category=Category.SECRET,
         priority=4,
         pattern=LatePattern(
-            rf"(?:(?<![A-Za-z0-9+/])|(?<=\\n))(?:{_BASE64}{{8,128}}+{_BASE64}{{0,128}}+{_BASE64}{{0,124}}+={{0,2}}(?![A-Za-z0-9+/=])"
+            rf"(?:(?<![A-Za-z0-9+/])"
+            rf"|(?<=\\n))(?:{_BASE64}{{8,128}}+{_BASE64}{{0,128}}+{_BASE64}{{0,124}}+={{0,2}}(?![A-Za-z0-9+/=])"
             rf"|{_BASE64}{{128}}{_BASE64}{{128}}{_BASE64}{{124}})"
         ),
         shape_chars_max=384,

@@ -128,7 +128,8 @@ _FOREIGN_LINKS = frozenset(
 _FOREIGN_ABROAD = re.compile(
     r"(?:订单|訂單|型号|型號|零件|批次|编号|編號|貨號|货号|合同|发票|發票|运单|單號|单号|产品|商品|序列|注文|品番|製品|伝票|請求書?|見積|納品|契約|管理|受付|型番"
     r"|製造|주문|품번|모델|송장|운송장|계약|제품|부품|청구서?|견적|시리얼)(?:番号|號碼|号码|编号|編號|号|號|번호)?\Z"
-    r"|(?:คำสั่งซื้อ|ใบแจ้งหนี้|ใบสั่งซื้อ|สินค้า|พัสดุ|สัญญา|รุ่น|ऑर्डर|चालान|इनवॉइस|उत्पाद|मॉडल|बिल|अनुबंध)(?: ?(?:संख्या|नंबर|เลขที่))?\Z"
+    r"|(?:คำสั่งซื้อ|ใบแจ้งหนี้|ใบสั่งซื้อ|สินค้า|พัสดุ|สัญญา|รุ่น|ऑर्डर|चालान|इनवॉइस|उत्पाद|मॉडल|बिल"
+    r"|अनुबंध)(?: ?(?:संख्या|नंबर|เลขที่))?\Z"
     r"|(?:ال)?(?:طلب|طلبية|فاتورة|شحنة|عقد|منتج|موديل|قطعة)(?: رقم)?\Z|(?:הזמנה|חשבונית|משלוח|חוזה|מוצר|דגם|פריט)\Z"
     r"|(?:đơn hàng|hóa đơn|vận đơn|sản phẩm|hợp đồng)(?: số)?\Z",
     re.IGNORECASE,
@@ -195,7 +196,9 @@ _GAP_WORDS = PERSONS | frozenset(
         "numer číslo broj број številka αριθμός מס מספר رقم نمبر شماره नंबर संख्या নম্বর নাম্বার নং на dana en "
         "conduire conducere du de del della di do da der des van von titular paciente assuré enfant kind kindes "
         "child spouse tenant applicant still now currently actually lautet jest to это är er je è é sono "
-        "lead main primary principal legal named other second first emergency contact kin next back ",
+        "lead main primary principal legal named other second first emergency contact kin next back "
+        "changed updated corrected amended set switched geändert aktualisiert modifié cambiado cambiato alterado "
+        "zmieniony изменён ",
     )
 )
 _GAP_SIGNS = frozenset("是为為はが号號码碼番는은의번호증證証")  # which stand between a label and its value without a space
@@ -214,7 +217,8 @@ _COUNTED_NOUNS = (
     "|impressions|events|transactions|orders|shares|votes|points?"
     "|euros|dollars|pounds|cells|packages|copies|pieces|pcs|times|steps|samples|images|rpm|hz|khz|mhz|ghz"
     "|watts|kwh|mwh|volts|tons|tonnes|liters|litres|households|homes"
-    "|packets|hops|px|pixels?|ways|leads|applications|followers|residents|births|births|deaths|cases|jobs|tickets|tests|errors|devices"
+    "|packets|hops|px|pixels?|ways|leads|applications|followers|residents|births|births|deaths|cases|jobs|tickets"
+    "|tests|errors|devices"
     "|phones|mobiles|handsets|sims|numbers|ppm|ppb|dpi"
     "|SIM|Anrufe|Geräte|Karten|Kunden|Nutzer|Stück|Stk|Minuten|appels|abonnés|clients|unités|llamadas|clientes|unidades"
     "|chiamate|utenti|pezzi|chamadas|gesprekken|klanten|stuks|połączeń|klientów|sztuk|samtal|звонков|абонентов|штук|шт"

@@ -70,7 +70,8 @@ _GROUP = re.compile(
     "|area(?: ?code)?|exchange|line(?: ?number)?|prefix|suffix|subscriber(?: ?number)?|local(?: ?number)?|national(?: ?number)?"
     "|number|serial|cc|country(?: ?code)?|(?:dial|calling)(?:ing)? ?code|nsn|check(?: ?(?:digits?|sum))?|(?P<bban>bban)"
     "|bank(?: ?code)?|branch(?: ?code)?|account(?: ?number)?|rest|body"
-    "|pa[ií]s|pays|paese|land|kraj|control|prüfziffer|cl[ée]|vorwahl|landesvorwahl|durchwahl|rufnummer|nummer|prefijo|prefixo|numero|número|numéro|indicatif|prefisso|ddd|netnummer"
+    "|pa[ií]s|pays|paese|land|kraj|control|prüfziffer|cl[ée]|vorwahl|landesvorwahl|durchwahl|rufnummer|nummer|prefijo"
+    "|prefixo|numero|número|numéro|indicatif|prefisso|ddd|netnummer"
     "|kierunkowy|numer|předvolba|číslo|код|номер|区号|号码|市外局番|番号)"
 )
 _NAMES = (
@@ -85,10 +86,14 @@ SPLIT_HINT: Final = (
     rf"|(?i:\"(?:{_NAMES})[a-z _\-]{{0,12}})\\?\"\s?:\s?(?:\[\s?\\?\"?[0-9A-Z]{{1,6}}\\?\"?,"
     r"|\{\s?\\?\"(?:[1a]|first|part|group|block|area|cc|country|prefix|check|vorwahl|prefijo|indicatif)[A-Za-z0-9_]{0,10}\\?\")"
     r"|(?i:bban|birthyear|geburtsjahr|geboortejaar|födelseår|fødselsår|syntymävuosi|doğum ?yılı)[^a-z]"
-    r"|(?i:urodzenia|narození|narodenia|születési|na[sș]terii|rojstva|ro[đd]enja|fødsels|födelse|geboorte|syntymä|do[ğg]um|lahir)"
+    r"|(?i:pesel|dni|cpf|nie|bsn|oib|cnp|nif|aadhaar|tax[ _\-]?id|codice[ _\-]?fiscale|birth|birth[ _\-]?da(?:y|te)|dob"
+    r"|mobile|pin)"
+    r"s\\?\"\s?:\s?\["
+    r"|(?i:urodzenia|narození|narodenia|születési|na[sș]terii|rojstva|ro[đd]enja|fødsels|födelse|geboorte|syntymä"
+    r"|do[ğg]um|lahir)"
     r"[a-z_ ]{0,12}\\?\"\s?:"
 )
-_LISTED = re.compile(" ?(?:parts|groups|blocks|segments|pieces|chunks|digits|quads|teile|parties|partes|parti|части)")
+_LISTED = re.compile(" ?(?:parts?|groups?|blocks?|segments?|pieces?|chunks?|digits?|quads?|teile|parties?|partes?|parti|части)")
 _IN_GROUP = re.compile(r"\+?[0-9A-Z]{1,30}")
 _GROUP_CHARS = range(7, 37)  # of all of them together
 

@@ -9,7 +9,7 @@ from typing import Final
 from comity.core.redaction.detector import Category, Need, PatternDetector
 from comity.core.redaction.joints import JOINT, SIGNED
 from comity.core.redaction.labels import NETWORK, SIGN_IN, USER, USER_NAME
-from comity.core.redaction.passwords import FIRST_OF_LABEL, IS, OWNER
+from comity.core.redaction.passwords import ASKED, FIRST_OF_LABEL, IS, OWNER
 from comity.core.redaction.shapes import (
     AFTER,
     LONG_CHARS_MAX,
@@ -103,7 +103,7 @@ USER_NAMES: tuple[PatternDetector, ...] = (
         category=Category.CONTACT,
         priority=80,
         pattern=LatePattern(
-            rf"{_KEY_BORDER}(?:(?:{_FAST}){SIGNED}|(?:user|usr|uid)(?:=|[\"']["
+            rf"{_KEY_BORDER}(?:(?:{_FAST})(?:{SIGNED}|>(?={_USER}</))|(?:user|usr|uid)(?:=|[\"']["
             rf" ]?[:=][ ]?)[\"']?|(?:{_WEAK})(?![a-z])(?:(?:{SIGNED}|>)(?=@?{_USER}{_PASSWORD_NEXT}(?![a-z]))"
             rf"|[ ](?={_LOGIN}))|(?:{_FAST})[ ](?={_LOGIN}))@?"
             rf"(?P<value>{_USER}){AFTER}(?![(\[@:/]|\.\w)",
@@ -121,7 +121,7 @@ USER_NAMES: tuple[PatternDetector, ...] = (
         category=Category.CONTACT,
         priority=80,
         pattern=LatePattern(
-            rf"{_KEY_BORDER}(?:(?:{_FAST}){OWNER}(?:{JOINT}|[ ](?:(?:{IS})[ ])?)"
+            rf"{_KEY_BORDER}(?:(?:{_FAST}){OWNER}(?:{JOINT}|(?:['’]s)?[ ](?:(?:{IS})[ ]|changed[ ]to[ ])?|{ASKED})"
             rf"|(?:{_WEAK}){OWNER}(?:{SIGNED}|[ ](?:is[ ])?)"
             rf"|(?:{by_first_letter(NETWORK)})(?:[ ](?:handle|account|name|id|user))?(?:{SIGNED}"
             rf"|[ ](?:is[ ])?)(?:live:)?(?=@?[a-z]))@?"
