@@ -175,7 +175,7 @@ _COUNTS = (
     "|gruppo)"
 )
 _COUNTED = (
-    rf"(?:[\s,;:.()/|*•–-]|(?:{_COUNTS}|(?i:and|und|et|y|e|four|digits|set|2nd|3rd"
+    rf"(?:[\s,;:.()/|*•–-]|(?:{_COUNTS}|(?i:and|und|et|y|e|the|are|is|four|digits|set|2nd|3rd"
     rf"|4th))(?![a-z])(?:[ ]?[1-4](?=[.):]))?){{1,12}}"
 )
 
@@ -227,9 +227,9 @@ CARDS: tuple[PatternDetector, ...] = (
         type="CARD",
         category=Category.FINANCIAL,
         priority=21,
-        pattern=LatePattern(rf"{BEFORE}[2-6](?:[ .\-/_:*|·]{{0,2}}[0-9]){{12,18}}{AFTER_DIGIT}"),
+        pattern=LatePattern(rf"{BEFORE}[2-6](?:[ \t.\-/_:*|·]{{0,2}}[0-9]){{12,18}}{AFTER_DIGIT}"),
         hint=rf"(?i:card|karte|carte|tarjeta|visa|amex|express|master|discover|diners|jcb|unionpay|maestro|pan|cc){HINT_GAP}"
-        r"[2-6](?:[ .\-/_:*|·]{0,2}[0-9]){12}",
+        r"[2-6](?:(?:[ \t.\-/_:*|·]|\\t){0,2}[0-9]){12}",
         accept=_accept_card_named,
         need=Need.CONTEXT,
         is_number=True,

@@ -142,7 +142,7 @@ def _accept_spoken(value: str) -> int:
     """Count words that no sentence has: a name with a sign in it, "dot" spoken, capitals, or an @ with spaces around."""
     local, *_ = re.split(r"[ ]at[ ]|[ ]AT[ ]|[ ]chez[ ]|@", value, maxsplit=1)
     local = local.strip()
-    if local.lower() in _NOT_A_NAME or len(value) > _EMAIL_CHARS_MAX:
+    if local.isdigit() or local.lower() in _NOT_A_NAME or len(value) > _EMAIL_CHARS_MAX:
         return 0
     is_spoken = "@" in value or " AT " in value or " dot " in value or " DOT " in value
     return len(value) if is_spoken or re.search(r"[._0-9]", local) or _IN_WORDS.search(local) else 0

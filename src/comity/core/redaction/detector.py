@@ -16,6 +16,7 @@ from typing import Protocol
 from comity.core.redaction.joints import as_words, without_owners
 from comity.core.redaction.shapes import (
     COUNTED,
+    HOW_MANY,
     SHAPE_CHARS_MAX,
     TRAILING_WINDOW,
     Context,
@@ -186,6 +187,8 @@ class PatternDetector:
             return Before.EXCLUDED
         if self.need is Need.NOTHING:
             return Before.ENOUGH
+        if "?" in before and HOW_MANY.search(before):
+            return Before.EXCLUDED
         words = as_words(before)
         if self.alone and is_things(before, "") and self._nearest_label(words) is not Before.OWN_LABEL:
             return Before.FOREIGN_LABEL

@@ -53,7 +53,7 @@ _CANADIAN_BANKS = frozenset(
 )
 
 _ACCOUNT_OR_BILL = (  # of a bank, of a ledger, or a bill
-    "cuenta(?: de ahorros)?|帳號|сметка(?: №)?|kto|rekening|рахунок|kont[oa]|compte|conto|účtu|tilille|rachunku"
+    "cuenta(?: de ahorros)?|帳號|сметка(?: №)?|rekening|рахунок|kont[oa]|compte|conto|účtu|tilille|rachunku"
 )
 
 _UPI_BANKS = (  # which give a payment address in India
@@ -262,7 +262,7 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
         reach=24,
         not_after=NOT_AFTER_DIGIT,
         not_near=LatePattern(
-            r"(?:(?<!direct )debit(?! card)|(?<!for )(?<!further )credit(?! (?:card|transfer|union))|ledger|gl|g/l"
+            r"(?:(?<!direct )(?<!please )debit(?! card)|(?<!for )(?<!further )credit(?! (?:card|transfer|union))|ledger|gl|g/l"
             r"|chart of|cost cent(?:er|re)|nominal|expense|revenue|posting"
             r"|sachkonto)[^;\n]{0,40}$",
             re.IGNORECASE,
@@ -292,7 +292,7 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
         reach=4,
         not_after=NOT_AFTER_DIGIT,
         not_near=LatePattern(
-            r"(?:(?<!direct )debit(?! card)|(?<!for )(?<!further )credit(?! (?:card|transfer|union))|ledger|gl|g/l"
+            r"(?:(?<!direct )(?<!please )debit(?! card)|(?<!for )(?<!further )credit(?! (?:card|transfer|union))|ledger|gl|g/l"
             r"|chart of|cost cent(?:er|re)|nominal|expense|revenue|posting"
             r"|sachkonto)[^;\n]{0,40}$",
             re.IGNORECASE,

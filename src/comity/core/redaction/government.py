@@ -57,7 +57,7 @@ _NINE_DIGITS = rf"{HINT_BEFORE_DIGIT}[0-9]{{3}}(?:{DASH}|{SPACE}|\.)?[0-9]{{2}}(
 _NINE_APART = f"|{HINT_BEFORE_DIGIT}[0-9](?:{SPACE}[0-9]){{8}}"
 _THREE_THREES = f"{HINT_BEFORE_DIGIT}[0-9]{{3}}(?:{DASH}|{SPACE})?[0-9]{{3}}(?:{DASH}|{SPACE})?[0-9]{{3}}{HINT_AFTER}"
 
-_YEAR = "(?:19|20)[0-9]{2}"
+_YEAR = "(?:19|20|25|13|14)[0-9]{2}"  # also of the Thai and the Persian calendar
 _DAY = "(?:0?[1-9]|[12][0-9]|3[01])"
 _JOINT = r"(?:[ ]?[-/.\u2010-\u2013][ ]?|[ ])"
 _ROMAN = "(?:X|XI{1,2}|IX|IV|VI{0,3}|I{1,3})"
@@ -191,10 +191,10 @@ _NOT_OF_A_PERSON = LatePattern(
 _PART = (
     rf"(?:day|month|year|tag|monat|jahr|jour|mois|ann[ée]e|d[ií]a|mes|año|giorno|mese|anno|m[êe]s|ano|dag|maand|jaar"
     rf"|dzień|miesiąc|rok"
-    rf"|день|месяц|год|måned|månad|år)[ ]?[:=]?[ ](?:{_YEAR}|[0-3]?[0-9]|{_WORD})"
+    rf"|день|месяц|год|måned|månad|år)(?:[ ]?[:=][ ]?|[ ])(?:{_YEAR}|[0-3]?[0-9]|{_WORD})"
 )
 _OF_BIRTH = "(?:(?:of[ ])?birth|geburts|de naissance|de nacimiento|di nascita|de nascimento)"
-_PARTED = rf"[ ]?[,;/|\n-][ ]?(?:and[ ])?(?:{_OF_BIRTH}[ -]?)?"
+_PARTED = rf"(?:[ ]?[,;/|\n-][ ]?|[ ])(?:and[ ])?(?:{_OF_BIRTH}[ -]?)?"
 _BIRTH_HINT = (
     rf"{HINT_BEFORE_LETTER}(?i:{in_hint(BIRTH)}|b\.|birth|ur\.|[*]){HINT_AFTER_LETTER}{HINT_GAP}[0-9]"
     rf"|[a-z](?:DOB|Dob|Birth){HINT_GAP}[0-9]"
@@ -474,7 +474,7 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
         hint=_BIRTH_HINT,
         accept=_accept_parts,
         need=Need.CONTEXT,
-        context=words(BIRTH, f"{_OF_BIRTH}[ -]?$"),
+        context=words(BIRTH, rf"{_OF_BIRTH}[:=]?[\s-]?$"),
         reach=16,
         not_near=_NOT_OF_A_PERSON,
     ),

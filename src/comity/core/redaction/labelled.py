@@ -52,7 +52,7 @@ _JOINT_WORDS = frozenset(
 )
 _JOINT_WORDS |= PERSONS
 _JOINT_SUFFIX = (  # scripts without spaces between words
-    "(?:番号|號碼|号码|号|번호|是|为|は)?(?:(?:ของ)?(?:ผู้ป่วย|ลูกค้า|คนขับ|พนักงาน|นักเรียน|ผู้โดยสาร|ผู้เช่า|เจ้าของ|ผู้รับ"
+    "(?:番号|號碼|号码|号|번호|是|为|は|เลขที่)?(?:(?:ของ)?(?:ผู้ป่วย|ลูกค้า|คนขับ|พนักงาน|นักเรียน|ผู้โดยสาร|ผู้เช่า|เจ้าของ|ผู้รับ"
     "|ผู้โอน|คนไข้|แม่|พ่อ|ฉัน|ผม))?"
 )
 _NO_JOINTS = frozenset("!$€£¥%+<>@&^~{}")  # they end a label's reach
@@ -69,6 +69,7 @@ _VALUE_CHARS_MIN = 5
 _WORD_AT_END = re.compile(r"[ \u00a0][A-Za-z]{3,}\Z")  # which follows a number: "12345678 printed"
 _PREFIX = re.compile(r"(?<![A-Za-z])[A-Z]{1,3}-\Z")  # of a code: "RG-585-54-0021"
 _PLAIN_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?|[0-9]{1,3}(?:[ \u00a0.,][0-9]{3})+")
+_BANK = re.compile(r"[ ]?[\u4e00-\u9fff\uac00-\ud7af]{1,8}(?:은행|銀行|银行)[ :：]{0,2}\Z")  # whose account it is
 _CUT = re.compile(r"(?<=[A-Za-z0-9)])(?![A-Za-z0-9(])")
 
 
@@ -133,6 +134,8 @@ class LabelledDetector:
         if _PREFIX.search(before):
             return None
         before = as_words(before)
+        if "行" in before or "은행" in before:
+            before = _BANK.sub(" ", before)
         if before.isascii() and not self._could_name(before):
             return None
         found = self._rule_right_before(before)

@@ -43,7 +43,8 @@ PHONE: Final = (
 BIRTH: Final = (
     r"d\.?o\.?b\.?|dates? of birth|birth ?(?:date|day)s?|b-?day|born|n[ée](?:\(e\)|e)?|(?:date de )?naissance"
     r"|date naissance|ddn|geboren|geburts(?:datum|tag)|geb\.?(?:-?datum)?|(?:fecha de )?nacimiento|f(?:ec)?\.? ?nac\.?"
-    r"|nacid[oa]|nac[ií]|nasci|urodzi[lł][ae]m(?: się)?|cumpleaños|(?:data di )?nascita|(?-i:[nN]at[oa])|compleanno"
+    r"|nacid[oa]|nac[ií]|naci[oó]|nasceu|nasci|nacque|naquit|narodil[ao]? s[ea]|urodzi[lł]a? się|syntyi|föddes|doğdu"
+    r"|urodzi[lł][ae]m(?: się)?|cumpleaños|(?:data di )?nascita|(?-i:[nN]at[oa])|compleanno"
     r"|(?:data de )?nascimento|nasc\.?"
     r"|nascid[oa]|geboortedatum|geb\. ?datum|verjaardag|data ur(?:odzenia|\.)?|urodzon[ya]|urodz\.?|f[öø]dd?|f[öø]dt"
     r"|f[öø]delse(?:dato|dag|datum)|f[öø]dsels(?:dato|dag)|syntym[äa](?:aika|päivä)|syntynyt|synt\.?|narozen[aý]?"
@@ -120,13 +121,14 @@ PLATE: Final = (
     r"|nomor polisi|no(?:\.|mbor)? plat|biển số(?: xe)?|ทะเบียนรถ"
 )
 ACCOUNT: Final = (
-    r"(?:bank[ -]?)?konto[- ]?(?:nummer|nr)\.?|kto\.? ?-?nr\.?|bankkonto|bankverbindung"
+    r"(?:bank[ -]?)?konto[- ]?(?:nummer|nr)\.?|kto\.? ?-?nr\.?|kto|bankkonto|bankverbindung"
     r"|(?:num[eé]ro |n[°o]\.? )?de compte|(?:compte|cuenta|conto|conta) n[°ºo]?|rib"
     r"|(?:número|n[º°o]\.?) de cuenta|cuenta (?:bancaria|corriente)|ccc|conto corrente|c/c"
     r"|numero di conto|conta(?: corrente| banc[aá]ria)|nib|bankrekening(?:nummer|nr)?"
     r"|rekening(?:nummer|nr)|bankgiro|plusgiro|tilinumero"
     r"|(?:numer|nr\.?) (?:konta|rachunku)|rachunek|číslo účtu|č\. ?ú\.|(?:bank)?számlaszám|cont bancar|broj računa"
-    r"|iban no|hesap (?:no|numarası)|αριθμός λογαριασμού|расч[её]тный сч[её]т|р/с|номер сч[её]та|номер рахунку|رقم الحساب"
+    r"|iban no|hesap (?:no|numaras[ıi]|numaram|numara)|αριθμός λογαριασμού|расч[её]тный сч[её]т|р/с|номер сч[её]та"
+    r"|номер рахунку|رقم الحساب"
     r"|מספר חשבון|खाता संख्या|s[oố] tài kho[aả]n|stk|(?:nomor|no\.?) ?rek(?:ening)?|银行[账帐]号|[账帐]号|卡号"
     r"|口座(?:番号)?[:： ]{0,2}(?:普通|当座)|口座番号|계좌(?:번호)?|clabe|cbu|nuban|bank a/?c"
     r"|girokonto(?:nummer)?|compte (?:bancaire|courant|chèques?)|conto bancario|conta poupança|rek\.? ?nr|pankkitili"
@@ -358,6 +360,10 @@ PERSONS: Final = frozenset(
         "zahlers zeuge zeugen zia zio öğretmenin ředitele świadka боржника бухгалтера власниці вчителя должника инвалида "
         "кредитора нанимателя наследника опекуна пенсионера пенсіонера призывника свидетеля свідка собственника "
         "учительницы учителя юриста الأخ الأخت الجار الجد الجدة الطبيب الكفيل المحامي المدير المعلم الوالد الوالدة "
-        "الوريث الوصي ",
+        "الوريث الوصي "
+        "contribuable contribuyente contribuente taxpayer steuerpflichtigen podatnika налогоплательщика "
+        "mamy taty wujka cioci mama papa mamma papà maman tata babcia dziadek sestra brat žena muž жена муж мама папа "
+        "бабушка дедушка anya apa feleség férj anne baba eş abi abla kardeş äiti isä vaimo mies zoon dochter mor far søn "
+        "datter dotter hustru kone mand sønn ",
     )
 )

@@ -255,7 +255,7 @@ def _is_nif(value: str) -> bool:
 
 def _is_any(value: str) -> bool:
     """Judge a number of which only the label is known: six digits or more, or the form of an Italian card."""
-    is_long = 6 <= len(value) <= 18 and len(digits_of(value)) >= 6 and not _MOVEMENT.fullmatch(value)
+    is_long = 6 <= len(value) <= 20 and len(digits_of(value)) >= 6 and not _MOVEMENT.fullmatch(value)
     return is_long or re.fullmatch("[A-Z]{2}[0-9]{5}[A-Z]{2}", value) is not None
 
 
@@ -351,7 +351,8 @@ _FORMS: Final = {
         "ch.ssn": "756[0-9]{10}", "cn.ric": "[1-9][0-9]{16}[0-9X]", "cz.rc": "[0-9]{9,10}", "dk.cpr": "[0-3][0-9]{9}",
         "ee.ik": "[1-6][0-9]{10}", "es.dni": "[0-9]{8}[A-Z]?|0[0-9]{12}", "es.nie": "[XYZ][0-9]{7}[A-Z]",
         "fi.hetu": "[0-9]{6}[A+]?[0-9]{3}[0-9A-Y]",
-        "fr.nir": "[12][0-9]{12}(?:[0-9]{2})?", "hk": r"[A-Z]{1,2}[0-9]{6}\(?[0-9A]\)?", "hu.anum": "8[0-9]{9}",
+        "fr.nir": "[12][0-9]{12}(?:[0-9]{2})?", "fr.nif": "[0-3][0-9]{12}",
+        "hk": r"[A-Z]{1,2}[0-9]{6}\(?[0-9A]\)?", "hu.anum": "8[0-9]{9}",
         "gr.amka": "[0-3][0-9]{10}", "hr.oib": "[0-9]{11}", "il.idnr": "[0-9]{9}",
         "in_.aadhaar": "[0-9]{12}", "in_.pan": "[A-Z]{5}[0-9]{4}[A-Z]", "in_.epic": "[A-Z]{3}[0-9]{7}",
         "it.codicefiscale": "[A-Z]{6}[0-9]{2}[A-EHLMPRST][0-9]{2}[A-Z][0-9]{3}[A-Z]",
@@ -416,7 +417,8 @@ def _detector(name: str, kind: str, priority: int, numbers: dict[str, str]) -> L
         pattern=_NUMBER,
         rules=[_rule(module, label) for module, label in numbers.items()],
         hint_labels="|".join(numbers.values()).replace("nummer", _NUMMER),
-        hint_foreign="егн|јмбг|身份|身分|公民|आधार|マイナンバー|個人番号|주민|เลข|บัตร|ประชาชน|снилс|תעודת|זהות|паспорт|年金|在留|統一|قومي|полис|омс|иин|жсн|пинфл|личный|идентиф|унзр|ембг|αμκα|αφμ|инн|рнокпп|іпн|thuế",
+        hint_foreign="егн|јмбг|身份|身分|公民|आधार|マイナンバー|個人番号|주민|เลข|บัตร|ประชาชน|снилс|תעודת|זהות|паспорт|年金|在留|統一|قومي"
+        "|полис|омс|иин|жсн|пинфл|личный|идентиф|унзр|ембг|αμκα|αφμ|инн|рнокпп|іпн|thuế",
         not_followed=_COUNTED,
     )
 

@@ -246,7 +246,7 @@ PASSWORDS: tuple[PatternDetector, ...] = (
         category=Category.SECRET,
         priority=15,
         pattern=LatePattern(
-            rf"{_BORDER}(?:{by_first_letter(_LABELS)}|pw(?=['’]s[ ]|[ ](?:is|for|to|of|at|on|in)[ ])){OWNER}(?:{JOINT}"
+            rf"{_BORDER}(?:{by_first_letter(_LABELS)}|pw(?=['’]s[ ]|[ ]?[:=]|[ ](?:is|for|to|of|at|on|in)[ ])){OWNER}(?:{JOINT}"
             rf"|(?:['’]s)?[ ]|[是は][ ]?|{ASKED})"
             rf"(?:(?:(?:was|is|has[ ]been)[ ])?(?:changed|set|reset|updated)[ ]to[ ])?(?:(?:{IS})[ ]{_SINCE})?"
             rf"[\"'`“(\[「『]?{_NO_WORD_NEXT}(?P<value>[^\s\"'`“”<>\[\]{{}}()「」『』]{{6,64}}+)(?<![:：])(?![(\[])",
@@ -254,7 +254,8 @@ PASSWORDS: tuple[PatternDetector, ...] = (
         ),
         shape_chars_max=VALUE_CHARS_MAX,
         first=FIRST_OF_LABEL,
-        hint=rf"(?i:{_LABELS})(?:['’]s[ ]|[^A-Za-z0-9_]|是|は|\\[nt])|(?i:pw)(?:['’]s[ ]|[ ](?:is|for|to|of|at|on|in)[ ])",
+        hint=rf"(?i:{_LABELS})(?:['’]s[ ]|[^A-Za-z0-9_]|是|は|\\[nt])|(?i:pw)(?:['’]s[ ]|[ ]?[:=]|[ ](?:is|for|to|of|at|on"
+        rf"|in)[ ])",
         accept=_accept_spoken,
     ),
     PatternDetector(

@@ -198,7 +198,7 @@ _GAP_WORDS = PERSONS | frozenset(
         "child spouse tenant applicant still now currently actually lautet jest to это är er je è é sono "
         "lead main primary principal legal named other second first emergency contact kin next back "
         "changed updated corrected amended set switched geändert aktualisiert modifié cambiado cambiato alterado "
-        "zmieniony изменён ",
+        "zmieniony изменён στις w we v в ",
     )
 )
 _GAP_SIGNS = frozenset("是为為はが号號码碼番는은의번호증證証")  # which stand between a label and its value without a space
@@ -231,6 +231,10 @@ COUNTED: Final = re.compile(
 )
 
 
+HOW_MANY: Final = re.compile(
+    r"(?<![a-z])(?:how many|wie viele|combien d|cuánt[oa]s|quant[ei] |hoeveel|ile |сколько )[^?]{0,48}[?][^?]{0,12}$",
+    re.IGNORECASE,
+)
 # Words that may stand right before, or right behind, a number that has no label and is still a person's. Any other word in
 # small letters is the thing that the number belongs to: "gear set 202-555-0143", "555-12-3456 washer".
 _BESIDE_ALONE = frozenset(

@@ -83,8 +83,8 @@ _NAMES = (
 SPLIT_HINT: Final = (
     rf"(?i:(?:{_NAMES})[a-z _\-]{{0,16}}(?:[1-4]|area|prefix|country|check|first|group|serial|line|cc"
     rf"|parts?)[a-z0-9]{{0,6}})\\?\"\s?:"
-    rf"|(?i:\"(?:{_NAMES})[a-z _\-]{{0,12}})\\?\"\s?:\s?(?:\[\s?\\?\"?[0-9A-Z]{{1,6}}\\?\"?,"
-    r"|\{\s?\\?\"(?:[1a]|first|part|group|block|area|cc|country|prefix|check|vorwahl|prefijo|indicatif)[A-Za-z0-9_]{0,10}\\?\")"
+    rf"|(?i:\"(?:{_NAMES}|cc)[a-z _\-]{{0,12}})\\?\"\s?:\s?(?:\[\s?\\?\"?[0-9A-Z]{{1,6}}\\?\"?,"
+    r"|\{\s?\\?\"(?:[1a]|num|first|part|group|block|area|cc|country|prefix|check|vorwahl|prefijo|indicatif)[A-Za-z0-9_]{0,10}\\?\")"
     r"|(?i:bban|birthyear|geburtsjahr|geboortejaar|födelseår|fødselsår|syntymävuosi|doğum ?yılı)[^a-z]"
     r"|(?i:pesel|dni|cpf|nie|bsn|oib|cnp|nif|aadhaar|tax[ _\-]?id|codice[ _\-]?fiscale|birth|birth[ _\-]?da(?:y|te)|dob"
     r"|mobile|pin)"
@@ -136,7 +136,8 @@ def kind_of_groups(items: Iterable[Any], words: str, kind_of: KindOf) -> str:
     groups = [_text(item) for item in items]
     if sum(map(len, groups)) not in _GROUP_CHARS or not all(map(_IN_GROUP.fullmatch, groups)):
         return ""
-    return kind_of(" ".join(groups), _LISTED.sub("", words))
+    words = _LISTED.sub("", words)
+    return kind_of(" ".join(groups), words) if words else ""
 
 
 @lru_cache(maxsize=1024)

@@ -79,7 +79,9 @@ def _accept_user_name(value: str) -> int:
 
 def _accept_user_name_weak(value: str) -> int:
     """Count a name that no word is: letters, and a digit or a sign among them."""
-    if not re.search("[0-9_.#]", value) or re.search(r"^[vV]?[0-9]+[a-z]{0,2}$|\.[a-z]{2,4}$|^[A-Z]{1,5}[-_]?[0-9]+$", value):
+    if not re.search("[0-9_.#]", value) or re.search(
+        r"^[vV]?[0-9]+[a-z]{0,2}$|^[vV][0-9]+[._]|\.[a-z]{2,4}$|^[A-Z]{1,5}[-_]?[0-9]+$", value
+    ):
         return 0
     return _accept_user_name(value)
 
