@@ -25,6 +25,7 @@ from comity.core.redaction.shapes import (
     NOT_AFTER_DIGIT,
     SPACE,
     LatePattern,
+    at_word,
     digits_of,
     in_hint,
     words,
@@ -188,12 +189,12 @@ _NOT_OF_A_PERSON = LatePattern(
     re.IGNORECASE,
 )
 # "birth day: 21, birth month: 06, birth year: 1979"; the words are those of `split`.
-_PART = (
-    rf"(?:day|month|year|tag|monat|jahr|jour|mois|ann[ée]e|d[ií]a|mes|año|giorno|mese|anno|m[êe]s|ano|dag|maand|jaar"
-    rf"|dzień|miesiąc|rok"
-    rf"|день|месяц|год|måned|månad|år)(?:[ ]?[:=][ ]?|[ ])(?:{_YEAR}|[0-3]?[0-9]|{_WORD})"
+_PART_WORDS = (
+    "day|month|year|tag|monat|jahr|jour|mois|ann[ée]e|d[ií]a|mes|año|giorno|mese|anno|m[êe]s|ano|dag|maand|jaar|dzień|miesiąc|rok"
+    "|день|месяц|год|måned|månad|år"
 )
-_OF_BIRTH = "(?:(?:of[ ])?birth|geburts|de naissance|de nacimiento|di nascita|de nascimento)"
+_PART = rf"(?:{_PART_WORDS})(?:[ ]?[:=][ ]?|[ ])(?:{_YEAR}|[0-3]?[0-9]|{_WORD})"
+_OF_BIRTH = "(?:of birth|birth|geburts|de naissance|de nacimiento|di nascita|de nascimento)"
 _PARTED = rf"(?:[ ]?[,;/|\n-][ ]?|[ ])(?:and[ ])?(?:{_OF_BIRTH}[ -]?)?"
 _BIRTH_HINT = (
     rf"{HINT_BEFORE_LETTER}(?i:{in_hint(BIRTH)}|b\.|birth|ur\.|[*]){HINT_AFTER_LETTER}{HINT_GAP}[0-9]"
@@ -470,7 +471,7 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
             re.IGNORECASE,
         ),
         shape_chars_max=LONG_CHARS_MAX,
-        first=r"[bBdDgGjJmMtTyYaAoOrRдДмМгГåÅ](?<![^\W_](?s:.))",
+        first=at_word(f"{_OF_BIRTH}|{_PART_WORDS}"),
         hint=_BIRTH_HINT,
         accept=_accept_parts,
         need=Need.CONTEXT,
