@@ -83,7 +83,7 @@ SPOKEN: tuple[PatternDetector, ...] = (
         category=Category.CONTACT,
         priority=42,
         pattern=LatePattern(
-            rf"(?<![^\W_]){_NOT_INSIDE}(?:{_NUMBER}|[0-9]{{3,4}}[ .-]{_NUMBER})"
+            rf"(?<![^\W_]){_NOT_INSIDE}(?:(?<![0-9]{{3}}[ ,.-]){_NUMBER}|[0-9]{{3,4}}[ .-]{_NUMBER})"
             rf"(?:[ ,.-]{{1,3}}(?:{_NUMBER}|[0-9]{{1,4}})){{2,20}}(?![^\W_])"
         ),
         shape_chars_max=448,
