@@ -73,6 +73,10 @@ _KEY_LABELS = (
     r"|(?:recovery|backup)[ _-]?codes?"
 )
 
+_BASE58 = "[1-9A-HJ-NP-Za-km-z]"
+_RAW_KEY = rf"(?:0x)?[0-9a-fA-F]{{64}}|[59KLc]{_BASE58}{{50,51}}|[A-Za-z0-9+/]{{43}}=|[xyz]prv{_BASE58}{{100,112}}"
+_RAW_KEY_LABELS = r"private[ _-]?key|priv[ _-]?key|wif"
+
 _COOKIES = (
     "x-amz-(?:signature|security-token)|session_?id|sessid|phpsessid|jsessionid|asp\\.net_sessionid|connect\\.sid|sid"
     "|csrf_?token|xsrf-token"
@@ -216,6 +220,18 @@ SECRETS: tuple[PatternDetector, ...] = (
         context=Context(PRIVATE_KEY_LABEL),
         word="PRIVATE KEY",
         reach=16,
+    ),
+    PatternDetector(
+        name="private_key_named",
+        type="PRIVATE_KEY",
+        category=Category.SECRET,
+        priority=6,
+        pattern=LatePattern(rf"(?<![A-Za-z0-9_/+.~-])(?:{_RAW_KEY})(?![A-Za-z0-9_/+=~-])"),
+        shape_chars_max=LONG_CHARS_MAX,
+        hint=rf"(?i:{_RAW_KEY_LABELS})(?s:.{{0,24}})[A-Za-z0-9+/]{{43}}",
+        need=Need.CONTEXT,
+        context=Context(rf"(?:{_RAW_KEY_LABELS})(?:[ ]?\([A-Za-z0-9 ,-]{{2,16}}\))?(?:{_SAYS}|[ :]{{1,2}})$"),
+        reach=24,
     ),
     PatternDetector(
         name="webhook",

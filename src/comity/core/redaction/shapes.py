@@ -433,11 +433,6 @@ def in_hint(labels: str) -> str:
     return _IN_CLASS_OR_SPACE.sub(lambda match: _WIDER.get(match[1], match[1]) or r"[ _\-]?", labels)
 
 
-def either_order(word: str, shape: str) -> str:
-    """Return a hint for a shape that counts only when a word stands somewhere before it, or soon after it."""
-    return f"(?:{word}){HINT_GAP}(?:{shape})|(?:{shape})[^0-9.,;]{{0,24}}(?:{word})"
-
-
 _TOKENS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|[()|]", re.DOTALL)
 _FIRST_PART = re.compile(r"\[(?P<set>[^\]]+)\]|\\?(?P<one>.)", re.DOTALL)
 
