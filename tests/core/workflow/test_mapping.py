@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from comity.core.expression import Expression, MissingError
-from comity.core.workflow.mapping import MappingError, TemplateError, compiled, read_path, templates_of
+from comity.core.workflow.mapping import MappingError, TemplateError, compiled, read_path, size_of, templates_of
 from comity.core.workflow.rules import expression_of
 
 VALUES = {
@@ -117,3 +119,10 @@ def test_a_rule_means_the_same_as_its_expression(rule, holds):
 def test_a_rule_that_is_none_is_refused(rule):
     with pytest.raises(ValueError, match=r"\w"):
         expression_of(rule)
+
+
+def test_the_size_of_a_value_is_about_that_of_its_json():
+    value = {"text": "abc", "list": [1, 2.5, True, None], "inner": {"k": "v"}}
+    assert size_of(value, 1_000) == 66
+    assert size_of(MappingProxyType(value), 1_000) == 66
+    assert size_of(tuple([value] * 1_000), 100) == 1_002

@@ -31,6 +31,7 @@ _JSON_SUFFIX: Final = re.compile(r"\|\s*json\s*$")
 # A JSONPath query that finds at most one value.
 _SINGULAR: Final = re.compile(r"""\$(?:\s*(?:\.\s*[^\W\d]\w*|\[\s*(?:-?\d+|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')\s*\]))*\s*""")
 _LITERALS: Final = frozenset({"true", "false", "null"})
+_PLAIN: Final = frozenset({int, float, bool, type(None)})
 TEMPLATE_CHARS_MAX: Final = 100_000
 TEXT_CHARS_MAX: Final = 1024 * 1024  # of a text with its templates filled in
 
@@ -173,10 +174,13 @@ def size_of(value: Any, most: int) -> int:
     size, waiting = 0, [value]
     while waiting and size <= most:
         one = waiting.pop()
-        if type(one) is str:
+        kind = type(one)
+        if kind is str:
             size += len(one) + 3
-        elif isinstance(one, Mapping):
-            size += 2 + sum(len(key) + 4 for key in one)
+        elif kind in _PLAIN:
+            size += 4
+        elif kind is dict or isinstance(one, Mapping):
+            size += 2 + sum(map(len, one)) + 4 * len(one)
             waiting += one.values()
         elif isinstance(one, list | tuple):
             size += 2 + len(one)
