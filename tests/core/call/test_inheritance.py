@@ -80,3 +80,11 @@ def test_only_a_time_of_its_own_that_fits_may_use_up_the_margin(asked, has_own_t
 )
 def test_a_grant_only_shrinks_by_names_and_under_chain_by_profiles(rules, granted, profile, named, held):
     assert rules.tools(granted, profile, named) == held
+
+
+@pytest.mark.parametrize("has_own_time", [False, True])
+def test_a_call_without_a_time_of_its_own_ends_before_the_margin_of_its_caller_begins(has_own_time):
+    for latest in (1_000, 1_001, 1_080, 1_100, 1_101, 2_000, 9_999):
+        for asked in range(1_000, 10_100, 7):
+            margin_ms = 0 if has_own_time and asked < latest else OWN.margin_ms(latest - 1_000)
+            assert OWN.deadline_at(asked, latest, 1_000, has_own_time) == min(asked, latest - margin_ms)

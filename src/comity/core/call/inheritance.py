@@ -47,9 +47,10 @@ class Inheritance(Struct, frozen=True, kw_only=True):
 
         Only a call with a time of its own that fits into its caller's may use up the margin: its caller chose so.
         """
-        if has_own_time and asked < latest:
+        left_ms = latest - now_ms
+        if (has_own_time and asked < latest) or 2 * (asked - now_ms) <= left_ms:  # the margin is half of what is left at most
             return asked
-        return min(asked, latest - self.margin_ms(latest - now_ms))
+        return min(asked, latest - self.margin_ms(left_ms))
 
     def margin_ms(self, left_ms: int) -> int:
         """Return how much of what is left to a call it keeps when a call that it makes gets the rest."""

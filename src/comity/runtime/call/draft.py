@@ -85,12 +85,13 @@ class Arrival(Struct, frozen=True, gc=False):
 class Reader:
     """Makes requests of what doors were given."""
 
-    __slots__ = ("_addresses", "_ids", "_inheritance", "_limits", "_registry", "_sound")
+    __slots__ = ("_addresses", "_ids", "_inheritance", "_is_chained", "_limits", "_registry", "_sound")
 
     def __init__(self, registry: Registry, limits: Limits, ids: Ids, inheritance: Inheritance) -> None:
         self._registry = registry
         self._addresses = registry.addresses
         self._inheritance = inheritance
+        self._is_chained = inheritance.is_chained
         self._limits = limits
         self._ids = ids
         # Identities that were looked at before: most calls are by users who call often.
@@ -162,7 +163,7 @@ class Reader:
             message, priority, root_id, parent_id, correlation_id, identity.tenant_id, session_id, identity.parent_session_id,
             context, None, trace_id, span_id, parent_span_id, history,
         )  # fmt: skip
-        if not is_plain or above is not None:
+        if not is_plain or (above is not None and (above.tools is not None or self._is_chained)):
             request = self._furnished(request, draft, above, is_sound=not problems)
         return Arrival(request, raw, agent, capability, problems, code, depth_max, checked)
 
@@ -197,7 +198,7 @@ class Reader:
 
     def _furnished(self, request: Request, draft: Draft, above: Request | None, *, is_sound: bool) -> Request:
         """Return the request with the tools it is granted, and what its document says beside all else."""
-        if draft.tools is not None or (above is not None and (above.tools is not None or self._inheritance.is_chained)):
+        if draft.tools is not None or (above is not None and (above.tools is not None or self._is_chained)):
             request = replace(request, tools=self._granted(above, draft.tools if is_sound else None))
         if draft.outside is not None:
             request = draft.outside.applied(request)
