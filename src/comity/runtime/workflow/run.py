@@ -10,12 +10,12 @@ import asyncio
 import inspect
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Final
 
 from msgspec.structs import replace
 
-from comity.core.call.limits import CALLS_CEILING, WARNINGS_MAX
+from comity.core.call.limits import CALLS_CEILING, WARNINGS_MAX, Limits
 from comity.core.call.machine import CANCEL, PAUSED, RUNNING, SETTLED
 from comity.core.envelope.envelope import Background, Error, Reply, encode
 from comity.core.envelope.envelope import Status as ReplyStatus
@@ -150,7 +150,7 @@ class Run:
                 self._limit(self.planner, commands)
                 return self.planner, self._without_cancelled(commands)
         self.planner = planner = Planner(program)
-        self._limit(planner, ())
+        self._set_limits(planner)
         return planner, self._take(planner, history.Started(flows.now_ms(), self.run_id, given))
 
     def _limit(self, planner: Planner, open_: Sequence[Command]) -> None:
@@ -170,9 +170,9 @@ class Run:
         """Set what the account of the run may spend: the limits of the run, or more while something is taken back."""
         most, limits = planner.limits, self._flows.step_limits
         if self._undoing:
-            left = replace(limits, calls_max=CALLS_CEILING, tokens_max=None)
+            left = _limits(limits, CALLS_CEILING, None)
         else:  # the root is one of the calls of its account
-            left = replace(limits, calls_max=min(most.calls_max + 1, CALLS_CEILING), tokens_max=most.tokens_max)
+            left = _limits(limits, min(most.calls_max + 1, CALLS_CEILING), most.tokens_max)
         self.call.account.widen(left)
 
     def _over(self, reply: Reply) -> str:
@@ -464,6 +464,12 @@ class Run:
             flows.path.settlement.settle(call, CANCEL, cancelled)
             raise asyncio.CancelledError
         return reply
+
+
+@lru_cache(256)
+def _limits(steps: Limits, calls_max: int, tokens_max: int | None) -> Limits:
+    """Return the limits of steps with these budgets. The same ones hold for every run of a workflow."""
+    return replace(steps, calls_max=calls_max, tokens_max=tokens_max)
 
 
 def _stopped() -> Reply:
