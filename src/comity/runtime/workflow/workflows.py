@@ -17,7 +17,8 @@ from msgspec.structs import replace
 
 from comity.core.agent.agent import Agent
 from comity.core.call.limits import CHAIN_MAX, INPUTS_BYTES_MAX
-from comity.core.document.payload import PayloadError, pack
+from comity.core.document.payload import PayloadError, pack, unpack
+from comity.core.document.schema import Checked
 from comity.core.envelope.envelope import Error, Reply, Request
 from comity.core.envelope.envelope import Status as ReplyStatus
 from comity.core.envelope.request_id import chosen_id_problem
@@ -67,6 +68,7 @@ class Workflows(Telling):
         self._agent = agent
         self._address = f"{AGENT}/{journal.node_id}"  # of the runs that begin here
         self._capability = agent.capabilities["run"]
+        self._capability.prepare()  # which the check of the first inputs would do
         self.schedules = Schedules(self, path.seal)
 
     # --- starting ---
@@ -244,7 +246,8 @@ class Workflows(Telling):
         remote: TraceContext | None = None,
     ) -> Run:
         """Let the root of a run in by the one call path. Raises `ComityError` if it is refused, or held by another node."""
-        arrival = Arrival(request, bytes(request.body), self._agent, self._capability, (), "")
+        body = bytes(request.body)  # that `_begin` packed: there is nothing to check
+        arrival = Arrival(request, body, self._agent, self._capability, (), "", checked=Checked(unpack(body)))
         if remote is not None:
             arrival = placed(arrival, remote, self.path.ids)
         placement = self.path.placement
