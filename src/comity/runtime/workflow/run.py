@@ -32,6 +32,7 @@ from comity.runtime.call.replay import count_begun
 from comity.runtime.call.tasks import after_a_turn
 from comity.runtime.workflow.host import Host
 from comity.runtime.workflow.store import OUTLINE_BYTES, Pages, Question, RunRecord, Status
+from comity.runtime.workflow.waiter import Waiter
 
 LINGER_MS: Final = 60_000  # a run that goes on sooner than this stays in memory while it waits
 READS_MAX: Final = 20  # how often a store that cannot be read is asked for the outcome of a step, and how long after each time
@@ -79,7 +80,7 @@ class Run:
         self._inbox: deque[Event] = deque()
         self._acks: dict[int, asyncio.Future[None]] = {}  # of events from outside, by identity: they are in the history
         self._waiter: asyncio.Future[None] | None = None
-        self._steps: dict[int, asyncio.Future[None]] = {}  # tasks, and waiters of calls
+        self._steps: dict[int, asyncio.Future[None] | Waiter] = {}  # tasks, and waiters of calls
         self._queued: dict[int, Callable[[], None]] = {}  # start calls beyond what one call may have under way
         self._answered: dict[int, str] = {}  # by step: the id of the call whose reply it is, until its event is written
         self._along = self._since_ms = 0  # steps run in its own task since others had a turn, and when that was
@@ -115,6 +116,8 @@ class Run:
                     return self._park()
                 self._waiter = self._flows.loop.create_future()
                 await self._waiter
+            if self._queued:
+                self._start_queued()
             commands = self._take(planner, self._inbox.popleft())
 
     async def _call_alone(self, planner: Planner, command: history.Call) -> Reply:
@@ -271,19 +274,22 @@ class Run:
                     pass  # the record of the run shows questions, events and the end
         return alone
 
+    def _start_queued(self) -> None:
+        """Start calls that wait for others to end, as many as may be under way."""
+        while self._queued and len(self._steps) < self._flows.step_limits.fan_out_max:
+            self._queued.pop(next(iter(self._queued)))()
+
     def _start_call(self, planner: Planner, command: history.Call) -> None:
         """Make a call beside others: one that runs on this node needs no task to wait for it."""
         step, opened = command.step, self._call(planner, command)
         if not isinstance(opened, Call):
             self._start(step, opened)
             return
-        self._steps[step] = waiter = self._flows.loop.create_future()
-        self._flows.path.wait_with(opened, waiter)
-        waiter.add_done_callback(partial(self._call_ended, step, opened))
+        self._steps[step] = waiter = Waiter(partial(self._call_ended, step, opened))
+        waiter.wait_for(opened)
 
-    def _call_ended(self, step: int, ended: Call, waiter: asyncio.Future[None]) -> None:
-        if not waiter.cancelled():  # else the run was left
-            self._step_ended(step, self.call.given(ended.delivered))
+    def _call_ended(self, step: int, ended: Call) -> None:
+        self._step_ended(step, self.call.given(ended.delivered))
 
     def _start(self, step: int, work: Coroutine[Any, Any, Reply]) -> None:
         task = self._flows.loop.create_task(self._finish(step, work), name=f"{self.run_id}.{step} of a workflow")
@@ -308,8 +314,6 @@ class Run:
     def _step_ended(self, step: int, reply: Reply) -> None:
         self._steps.pop(step, None)
         self._inbox.append(self._settled(step, reply))
-        if self._queued:
-            self._queued.pop(next(iter(self._queued)))()
         self._wake()
 
     def _settled(self, step: int, reply: Reply) -> history.Settled:

@@ -41,6 +41,7 @@ from comity.runtime.workflow.schedules import TIMER, Schedules
 from comity.runtime.workflow.store import Pages, RunRecord, Status
 from comity.runtime.workflow.telling import Telling
 from comity.runtime.workflow.timers import Timers
+from comity.runtime.workflow.waiter import Waiter
 
 if TYPE_CHECKING:
     from comity.runtime.call.path import CallPath
@@ -262,9 +263,7 @@ class Workflows(Telling):
         run = Run(self, opened, record, self.park)
         self._runs[record.run_id] = run
         self._parked.pop(record.run_id, None)
-        waiter: asyncio.Future[None] = self.loop.create_future()
-        opened.waiters = [*(opened.waiters or ()), waiter]
-        waiter.add_done_callback(partial(self._delivered, run))
+        Waiter(partial(self._delivered, run)).wait_for(opened)
         return run
 
     async def _drive(self, ctx: Context, given: Any = None) -> Any:
@@ -274,7 +273,7 @@ class Workflows(Telling):
             return Reply.failure("a run is started with node.workflows", code="TARGET_FAILED")
         return await run.drive(given)
 
-    def _delivered(self, run: Run, _: asyncio.Future[None]) -> None:
+    def _delivered(self, run: Run) -> None:
         if run.call.has_moved:  # its waiters get the reply that the store will have
             run.leave()
             self._runs.pop(run.run_id, None)
