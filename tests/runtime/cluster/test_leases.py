@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from comity.core.cluster.lease import LEASE_MS, RENEW_MS
+import pytest
+
+from comity.core.cluster.lease import LEASE_MS, RENEW_MS, Lease
 from comity.core.journal.terms import Fence
 from comity.engines.memory.cluster import LeaseService, MemoryLeases
 from comity.engines.memory.journal import MemoryJournal
@@ -147,3 +149,71 @@ async def test_closing_gives_everything_back():
     world.one.spoil("B")
     await world.one.close()
     assert [world.leases.find(address) for address in "AB"] == [None, None]
+
+
+async def test_a_node_that_closes_frees_no_address_that_it_lost_to_another_node():
+    world = await World().open()
+    await world.one.locate("A", is_hosted=True)
+    world.one.lost("A", 1)
+    world.leases.expire("A")
+    assert await world.other.locate("A", is_hosted=True) == Fence("A", 2)
+    assert await world.one.locate("A", is_hosted=True) == "n2"
+    await world.one.close()
+    assert world.leases.find("A").holder == "n2"
+
+
+class StuckLeases(MemoryLeases):
+    """A lease service that does not answer who holds an address."""
+
+    async def acquire(self, address: str) -> Lease:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+
+async def test_closing_waits_for_no_answer_of_the_lease_service():
+    clock, journal = VirtualClock(), MemoryJournal("n1")
+    one = Holds(StuckLeases(LeaseService(clock), journal), journal, clock, lambda _: None)
+    await one.open()
+    asked = asyncio.ensure_future(one.locate("A", is_hosted=True))
+    await asyncio.sleep(0.01)
+    async with asyncio.timeout(1):
+        await one.close()
+    with pytest.raises(asyncio.CancelledError):
+        await asked
+
+
+async def test_an_address_held_elsewhere_is_asked_for_again_in_the_millisecond_its_lease_ends():
+    world = await World().open()
+    await world.one.locate("A", is_hosted=True)
+    assert await world.other.locate("A", is_hosted=True) == "n1"
+    await asyncio.sleep((LEASE_MS - 1) / 1000)
+    assert world.other.known("A") == "n1"
+    await asyncio.sleep(0.001)
+    assert (world.other.known("A"), world.other.elsewhere("A")) == (None, "n1")
+
+
+async def test_a_beat_forgets_addresses_but_not_those_held_nor_elsewhere_nor_with_a_token_that_was_lost():
+    world = await World().open()
+    for address in ("held", "released", "lost"):
+        await world.one.locate(address, is_hosted=True)
+    for address in ("elsewhere", "doubted"):
+        await world.other.locate(address, is_hosted=True)
+        await world.one.locate(address, is_hosted=True)
+    world.one.release("released")
+    world.one.lost("lost", 1)
+    world.one.doubt("doubted", "n2")
+    keeping = asyncio.ensure_future(world.one.keep())
+    await asyncio.sleep(RENEW_MS * 1.5 / 1000)
+    keeping.cancel()
+    assert sorted(world.one._holds) == ["elsewhere", "held", "lost"]
+    assert await world.one.locate("lost", is_hosted=True) == Fence("lost", 2), "never again under a token that was lost"
+
+
+async def test_an_answer_that_comes_after_the_lease_was_over_by_the_nodes_clock_keeps_nothing():
+    clock, journal, lost = VirtualClock(), MemoryJournal("n1"), []
+    one = Holds(SlowLeases(LeaseService(clock), journal), journal, clock, lost.append)
+    await one.open()  # which took a second: the lease runs a second longer by the clock of the service
+    await one.locate("A", is_hosted=True)
+    await asyncio.sleep((LEASE_MS - 1_500) / 1000)
+    await one.open()
+    assert lost == ["A"]

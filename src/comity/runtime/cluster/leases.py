@@ -147,7 +147,7 @@ class Holds:
     async def _beat(self) -> None:
         asked_at = self._now_ms()
         left_ms = await self._leases.keep()
-        if left_ms is None or self._now_ms() >= self._kept_until > 0:
+        if left_ms is None or self._now_ms() >= self._kept_until:
             self._lose_all()
         if left_ms is None:  # it has begun anew
             asked_at = self._now_ms()
@@ -177,12 +177,12 @@ class Holds:
             if lease is not None and lease.holder == node_id and lease.token <= hold.spoilt:
                 await self._leases.release(lease)
                 lease = await self._leases.acquire(address)
-            if lease is not None and lease.holder == node_id:
-                hold.lease, event = lease, Event.GRANTED
-                hold.spoilt = 0
-            elif lease is not None:
-                hold.lease, hold.good_until, event = lease, self._now_ms() + lease.left_ms, Event.DENIED
-                hold.spoilt = hold.spoilt if lease.token <= hold.spoilt else 0
+            if lease is not None:
+                hold.lease, hold.spoilt = lease, 0  # tokens only grow: this one is newer than the one that was lost
+                if lease.holder == node_id:
+                    event = Event.GRANTED
+                else:
+                    hold.good_until, event = self._now_ms() + lease.left_ms, Event.DENIED
         finally:
             hold.asking = None
             hold.advance(event)
