@@ -186,8 +186,6 @@ class Carrier:
     def _move(self, sent: Sent) -> None:
         """Let the waiters for the call look for its agent anew."""
         call = sent.call
-        if call.state is not State.SENT:
-            return
         self._drop(call)
         _give_back(call, sent.way, spent=None)
         self._path.settlement.move(call)
