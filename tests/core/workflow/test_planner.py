@@ -489,6 +489,70 @@ def test_a_run_ends_at_each_of_its_limits(limits: str, settled: dict[str, Any]):
     assert run.called == ["a", "b"]
 
 
+UNDOABLE = "nodes: {a: {call: A/X, undo: {call: A/U}}, " + ", ".join(
+    f"{name}: {{call: A/X, undo: {{call: A/U}}, after: [{before}]}}" for before, name in ("ab", "bc", "cd")
+)
+
+
+def spent(text: str, *parts: str, **settled: Any) -> Run:
+    """Run to the end where each step uses the same."""
+    run, done = Run(text, lambda _: None, parts=parts), set()
+    while run.finish is None:
+        call = next(one for one in run.commands if isinstance(one, history.Call) and one.step not in done)
+        done.add(call.step)
+        run.apply(history.Settled(2_000, call.step, ok(), **({} if call.is_undo else settled)))
+    return run
+
+
+@pytest.mark.parametrize(
+    ("limits", "settled", "steps", "told"),
+    [
+        ("steps_max: 2", {}, "ab", "has made the 2 calls that steps_max allows"),
+        ("calls_max: 2", {}, "ab", "has made the 2 calls that calls_max allows"),
+        ("calls_max: 4", {"calls": 1}, "ab", "has made the 4 calls that calls_max allows"),
+        ("calls_max: 3", {"calls": 1}, "ab", "has made 4 calls; calls_max is 3"),
+        ("tokens_max: 8", {"prompt_tokens": 1, "completion_tokens": 3}, "abc", "has used 12 tokens; tokens_max is 8"),
+    ],
+)
+def test_a_run_and_a_sub_workflow_use_all_they_may_and_take_back_what_they_did_at_one_more(limits, settled, steps, told):
+    limited = f"limits: {{{limits}}}\n"
+    run = spent(f"workflow: l\n{limited}{UNDOABLE}}}", **settled)
+    assert run.called == [*steps, *(f"undo {step}" for step in reversed(steps))]
+    assert (run.error["code"], run.error["message"]) == ("WORKFLOW_LIMIT_REACHED", f"the run {told}")
+    top, inner = "workflow: top\nnodes: {o: {run: outer}}", f"workflow: inner\n{UNDOABLE}}}"
+    outer = "workflow: outer\n%snodes: {i: {run: inner}}"
+    for name, parts in (
+        ("outer", (outer % limited, inner)),
+        ("inner", (outer % "", inner.replace("nodes", f"{limited}nodes"))),
+        ("outer", (outer % limited, inner.replace("nodes", f"{limited}nodes"))),  # the outermost that has reached a limit
+    ):
+        run = spent(top, *parts, **settled)
+        assert run.called == [*(f"o/i/{step}" for step in steps), *(f"undo o/i/{step}" for step in reversed(steps))]
+        assert (run.error["code"], run.error["message"]) == ("WORKFLOW_LIMIT_REACHED", f"the sub-workflow {name} {told}")
+
+
+@pytest.mark.parametrize(
+    ("limits", "settled", "steps", "told"),
+    [
+        ("cost_max: 1.0, prompt_cost: 250000", {"prompt_tokens": 2}, "abc", "has cost 1.5000; cost_max is 1.0"),
+        ("cost_max: 1.0, completion_cost: 250000", {"completion_tokens": 2}, "abc", "has cost 1.5000; cost_max is 1.0"),
+        ("calls_max: 9", {"over": "calls"}, "a", "has used up the calls that calls_max 9 allows"),
+        ("tokens_max: 9", {"over": "tokens"}, "a", "has used up the tokens that tokens_max 9 allows"),
+    ],
+)
+def test_a_run_ends_with_the_step_that_cost_more_than_it_may_or_lacked_some(limits, settled, steps, told):
+    run = spent(f"workflow: l\nlimits: {{{limits}}}\n{UNDOABLE}}}", **settled)
+    assert run.called == [*steps, *(f"undo {step}" for step in reversed(steps))]
+    assert (run.error["code"], run.error["message"]) == ("WORKFLOW_LIMIT_REACHED", f"the run {told}")
+
+
+def test_two_parts_of_a_run_each_have_their_own_steps_calls_and_tokens():
+    part = "workflow: part\nlimits: {steps_max: 2, calls_max: 4, tokens_max: 6}\nnodes: {a: {call: A/X}, b: {call: A/X, after: [a]}}"
+    text = "workflow: top\nnodes: {x: {run: part}, y: {run: part, after: [x]}}"
+    run = spent(text, part, calls=1, prompt_tokens=1, completion_tokens=2)
+    assert (run.finish.status, run.called) == ("completed", ["x/a", "x/b", "y/a", "y/b"])
+
+
 def test_a_run_whose_cost_is_unknown_ends_where_it_may_not_cost_more_than_something():
     run = Run("workflow: l\nlimits: {cost_max: 1.0}\nnodes: {a: {call: A/X}, b: {call: B/X, after: [a]}}", lambda _: None)
     call = next(one for one in run.commands if isinstance(one, history.Call))
