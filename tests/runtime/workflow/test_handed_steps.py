@@ -80,6 +80,20 @@ async def test_a_step_has_one_task_and_one_context_and_leaves_neither_to_the_nex
     assert await ran(*capabilities) == places
 
 
+@pytest.mark.parametrize("capability", ["AT_ONCE", "SUSPENDS"])
+async def test_the_task_of_a_run_bears_its_name_again_once_a_step_has_ended(
+    capability: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = []
+    async with Node([worker([])], lag_ms=None) as node:
+        node.workflows.add(CHAIN % ((capability,) * 3))
+        with monkeypatch.context() as patched:
+            patched.setitem(node.workflows.watchers.readers, "r", [])
+            patched.setattr(node.workflows.watchers, "tell", lambda *_: names.append(asyncio.current_task().get_name()))
+            await node.workflows.run("chain", user_id="u", run_id="r")
+    assert names == ["r"] * 4  # for what began it, and for the end of each step
+
+
 async def test_a_run_whose_task_is_cancelled_before_it_has_begun_ends() -> None:
     agent, ended = Agent("A"), []
 

@@ -211,10 +211,12 @@ output: {a: "{{a.data.n}}", paid: "{{e.data}}"}
         handle = await first.workflows.start("k", user_id="u")
         while first.workflows.get(handle.run_id).events < 3:
             await asyncio.sleep(0.001)
+        began = first.workflows.store.events(handle.run_id)
         await die(first)
         CALLS.append(("died", None))
         async with Node(team(), store=tmp_path / "k.db") as second:
             flows = second.workflows
+            assert flows.store.events(handle.run_id)[: len(began)] == began, "what has happened is not written anew"
             while ("WORK", "begun") not in CALLS[CALLS.index(("died", None)) :]:
                 await asyncio.sleep(0.001)
             await flows.signal(handle.run_id, "paid", 5)
