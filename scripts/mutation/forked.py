@@ -25,6 +25,7 @@ from mutation.defects import Mutant
 from mutation.reach import ROOT, SOURCE, Reach, block_at
 
 WALL_S_MAX = 240  # of one defect: a defect that hangs is noticed
+STILL_S_MAX = 90  # of one test, of which the tests of one defect are many
 FILES_MAX = 8  # of tests that a process of its own collects for one defect
 _IMPORT = """
 import importlib.machinery as m, importlib.util as u, pathlib, sys, pytest
@@ -223,10 +224,11 @@ class _Watcher:
 
 def _read_verdict(child: int, reading: int) -> tuple[str, str]:
     """Return what a copy said: killed by the last test it named, survived, or hung."""
-    said, ends_at = b"", time.monotonic() + WALL_S_MAX
-    while time.monotonic() < ends_at:
+    said, began = b"", time.monotonic()
+    heard = began
+    while (now := time.monotonic()) - began < WALL_S_MAX and now - heard < STILL_S_MAX:
         if select.select([reading], [], [], 1.0)[0]:
-            piece = os.read(reading, 65536)
+            piece, heard = os.read(reading, 65536), now
             said += piece
             if not piece or piece.endswith((b"FAILED\n", b"PASSED\n")):
                 break
@@ -238,7 +240,8 @@ def _read_verdict(child: int, reading: int) -> tuple[str, str]:
         return "survived", ""
     if lines and lines[-1] == "FAILED":
         return "killed", lines[-2]
-    return ("hung" if time.monotonic() >= ends_at else "killed"), lines[-1] if lines else ""
+    is_hung = now - began >= WALL_S_MAX or now - heard >= STILL_S_MAX
+    return ("hung" if is_hung else "killed"), lines[-1] if lines else ""
 
 
 def _compiled(code: str, path: str) -> CodeType:
