@@ -9,6 +9,7 @@ from workflow_driver import Run, failed, ok
 
 from comity.core.envelope.usage import Cost
 from comity.core.workflow import history
+from comity.core.workflow.ending import UNDO_ATTEMPTS_MAX, UNDO_PAUSE_MS
 
 LATE_SKIP = """
 workflow: late-skip
@@ -668,3 +669,77 @@ def test_a_run_is_as_sure_as_the_least_sure_of_its_steps():
     text = "workflow: s\nnodes: {a: {call: A/X}, b: {call: B/X, after: [a]}, c: {call: C/X, after: [b]}, d: {call: D/X, after: [c]}}"
     sure = {"a": ok(confidence=0.9), "b": ok(confidence=0.5), "c": ok(confidence=0.7)}  # and `d` does not say
     assert Run(text, sure).go().finish.reply["confidence"] == 0.5
+
+
+ENDS = "workflow: w\nnodes: {a: {call: A/X}, b: {call: B/X, after: [a]}}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "replies", "told"),
+    [
+        ("", {"b": ok({"n": 1}, message="done")}, {"data": {"n": 1}, "message": "done"}),
+        ("output: {n: '{{b.data.n}}'}", {"b": ok({"n": 1}, message="done")}, {"data": {"n": 1}, "message": "done"}),
+        ("output: 7", {"a": ok(message="first")}, {"data": 7}),
+        ("output: '{{a.data.n}}'", {"a": {"status": "completed", "data": {"n": 2}, "message": "all"}}, {"data": 2, "message": "all"}),
+        ("output: '{{b.data.n}}'", {"a": {"status": "completed", "data": {"n": 2}}}, {"data": {"n": 2}}),
+        ("output: 7\noutput_schema: {type: integer}", {}, {"data": 7}),
+    ],
+)  # fmt: skip
+def test_a_run_gives_back_its_output_or_the_data_of_its_last_node_with_the_message_of_that_node(text, replies, told):
+    run = Run(ENDS + text, replies).go()
+    assert run.finish.reply == {"status": "success", "outcome": "success"} | told
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "what"),
+    [
+        ("output: '{{b.data.gone}}'", "WORKFLOW_MAPPING_FAILED", "the output of w has no value: "),
+        ("output: '{{b.data.n}}'\noutput_schema: {type: string}", "OUTPUT_VALIDATION_FAILED", "the output of w does not fit: "),
+    ],
+)
+def test_a_run_whose_output_has_no_value_or_does_not_fit_fails(text, code, what):
+    run = Run(ENDS + text, {"b": ok({"n": 1})}).go()
+    assert (run.finish.status, run.error["code"]) == ("failed", code)
+    assert run.error["message"].startswith(what)
+
+
+@pytest.mark.parametrize("part", ["s: {run: sub}", "s: {call: A/X, undo: {call: A/U}, map: {over: '{{input.of}}'}}"])
+def test_what_a_join_does_without_is_stopped_and_what_it_did_is_taken_back(part):
+    sub = "workflow: sub\nnodes: {x: {call: A/X, undo: {call: A/U}}, y: {call: A/SLOW, after: [x]}}"
+    text = f"workflow: race\nnodes: {{{part}, b: {{call: B/X, after: [c]}}, c: {{call: B/X}}, d: {{call: D/X, join: any, after: [s, b]}}}}"
+    slow = {"y": None} if "run" in part else {"s": None}
+    run = Run(text, slow, parts=(sub,), input={"of": [1, 2]}).go()
+    assert run.finish.status == "completed"
+    stopped = [one.step for one in run.commands if isinstance(one, history.Cancel)]
+    began = [
+        one.step for one in run.commands if isinstance(one, history.Call) and (one.place.startswith("s") and one.node in "sy")
+    ]
+    assert sorted(set(stopped)) == began
+    assert [one for one in run.called if one.startswith("undo")] == (["undo s/x"] if "run" in part else [])
+
+
+def test_a_part_that_has_ended_well_is_taken_back_with_the_run_that_fails_later():
+    sub = "workflow: sub\nnodes: {x: {call: A/X, undo: {call: A/U}}}"
+    text = "workflow: w\nnodes: {s: {run: sub}, a: {call: A/X, undo: {call: A/U}, after: [s]}, z: {call: Z/X, after: [a]}}"
+    run = Run(text, {"z": failed()}, parts=(sub,)).go()
+    assert run.called == ["s/x", "a", "z", "undo a", "undo s/x"]
+    assert run.error["node"] == "z"
+
+
+@pytest.mark.parametrize("failures", range(UNDO_ATTEMPTS_MAX + 1))
+def test_what_cannot_be_taken_back_is_tried_again_after_four_times_as_long_each_time_and_then_named(failures):
+    replies = {"b": failed(), "undo a": [*[failed(message="locked")] * failures, ok()]}
+    run = Run("workflow: u\nnodes: {a: {call: A/X, undo: {call: A/U}}, b: {call: B/X, after: [a]}}", replies)
+    began = {}
+    while run.pending:
+        before = len(run.commands)
+        event = run.pending[0]
+        run.go() if run.finish else run.apply(run.pending.pop(0))
+        for one in run.commands[before:]:
+            if isinstance(one, history.Timer) and one.place == "a":
+                began[one.timer] = one.due_at - event.at_ms
+    tries = min(failures + 1, UNDO_ATTEMPTS_MAX)
+    assert run.called.count("undo a") == tries
+    assert [one.attempt for one in run.commands if isinstance(one, history.Call) and one.is_undo] == list(range(1, tries + 1))
+    assert list(began.values()) == [UNDO_PAUSE_MS * 4**number for number in range(tries - 1)]
+    assert run.error.get("not_undone") == (["a: locked"] if failures >= UNDO_ATTEMPTS_MAX else None)
