@@ -25,7 +25,7 @@ from mutation.defects import Mutant
 from mutation.reach import ROOT, SOURCE, Reach, block_at
 
 WALL_S_MAX = 240  # of one defect: a defect that hangs is noticed
-STILL_S_MAX = 90  # of one test, of which the tests of one defect are many
+STILL_S_MAX = 30  # of one test: the longest takes three of CPU
 FILES_MAX = 8  # of tests that a process of its own collects for one defect
 _IMPORT = """
 import importlib.machinery as m, importlib.util as u, pathlib, sys, pytest
