@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from types import SimpleNamespace
 
 import pytest
 from death import die
@@ -11,11 +12,11 @@ from msgspec.structs import replace
 from opentelemetry import trace
 
 from comity import Agent, Context, Node, Reply, Request, Status
-from comity.core.journal.records import Accepted, Settled
+from comity.core.journal.records import Accepted, Paused, Settled
 from comity.engines.sqlite.journal import SqliteJournal
 from comity.errors import UnavailableError
 from comity.ports.ambient import MODULES, OTEL
-from comity.runtime.call.resume import resume
+from comity.runtime.call.resume import go_on, resume
 from comity.testing.contracts.records import request
 
 
@@ -272,3 +273,76 @@ async def test_a_call_that_runs_again_counts_and_keeps_the_calls_that_had_ended_
         reply = journal.call("r").reply
     assert (reply.status, reply.usage.calls) == ("timeout", calls)
     assert [one["data"] for one in (reply.data or {}).get("completed", ())] == completed
+
+
+class Waiting:
+    """A path, and its journal, on which a tree was just put aside whose question has an answer or not."""
+
+    is_closed = False
+
+    def __init__(self, granted: bool | None = True, *, resumes_here: bool = False, unreadable: int = 0) -> None:
+        self.done: list[object] = []
+        self.reads = 0
+        self.unreadable = unreadable
+        self.node_id = "n1"
+        self.calls: dict[str, object] = {}
+        self.granted = granted
+        self.toolbox = self.placement = self.sessions = self
+        self.resumes_here = resumes_here
+
+    def approval(self, approval_id: str) -> object:
+        self.reads += 1
+        if self.reads <= self.unreadable:
+            raise UnavailableError("the store cannot be read")
+        return None if approval_id != "q" else SimpleNamespace(id="q", root_id="r", granted=self.granted)
+
+    def spawn(self, work: object) -> None:
+        work.close()  # type: ignore[attr-defined]
+        self.done.append("spawned")
+
+    def take_paused(self, root_id: str) -> list[object]:
+        reply = replace(Reply.needs_input("Allow?"), request_id=root_id)
+        self.done.append(f"taken {root_id}")
+        return [SimpleNamespace(request=one, reply=reply) for one in (request(root_id), None)] + [
+            SimpleNamespace(request=request("r.1", parent_id="r"), reply=None)
+        ]
+
+    def now_ms(self) -> int:
+        return 5_000
+
+    def find(self, tenant_id: str, session_id: str) -> None:
+        raise UnavailableError("the store cannot be read")
+
+    def append(self, records: list[Paused]) -> None:
+        self.done += [(type(one), one.request.request_id, one.at_ms) for one in records]
+
+
+@pytest.mark.parametrize(
+    ("waiting", "approval_id", "reads", "done"),
+    [
+        (Waiting(), "q", 1, ["spawned"]),
+        (Waiting(False), "q", 1, ["spawned"]),
+        (Waiting(None), "q", 1, []),
+        (Waiting(), "gone", 1, []),
+        (Waiting(unreadable=9), "q", 10, ["spawned"]),
+        (Waiting(unreadable=10), "q", 10, []),
+    ],
+)
+async def test_a_tree_goes_on_whose_question_was_answered_while_it_was_put_aside(waiting, approval_id, reads, done):
+    go_on(waiting, waiting, approval_id)
+    await asyncio.sleep(1)
+    assert (waiting.reads, waiting.done) == (reads, done)
+
+
+async def test_a_closed_node_goes_on_with_nothing():
+    waiting = Waiting()
+    waiting.is_closed = True
+    go_on(waiting, waiting, "q")
+    assert (waiting.reads, waiting.done) == (0, [])
+
+
+async def test_a_tree_that_was_taken_and_cannot_go_on_waits_as_before_for_the_same_answer():
+    waiting = Waiting(resumes_here=True)
+    go_on(waiting, waiting, "q", 1)
+    await asyncio.sleep(1)
+    assert waiting.done == ["taken r", (Paused, "r", 5_000)]
