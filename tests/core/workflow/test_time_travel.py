@@ -9,7 +9,7 @@ from comity.core.workflow import history
 from comity.core.workflow.graph import compile_program
 from comity.core.workflow.history import decode_event, encode_event
 from comity.core.workflow.read import load
-from comity.core.workflow.replay import difference, fold, forked, moments
+from comity.core.workflow.replay import Difference, difference, fold, forked, in_words, moments, number_of, told
 from comity.core.workflow.why import decisions
 from comity.errors import CallerError
 
@@ -118,3 +118,71 @@ def test_a_fork_outside_of_the_history_is_refused():
     for at in (0, len(run.history) + 1):
         with pytest.raises(CallerError, match="fork at 1 to"):
             forked(run.program, run.program, run.history, at=at, run_id="x")
+
+
+@pytest.mark.parametrize(
+    ("command", "words", "number"),
+    [
+        (history.Call(3, "a@2", "a", "A", "X", {}), "a@2 = A/X", 3),
+        (history.Call(3, "a", "a", "A", "X", {}, is_undo=True), "undo a = A/X", 3),
+        (history.Aggregate(4, "s", "s", "merge", (), {}), "aggregate s by merge", 4),
+        (history.Ask(5, "q", "q", "Go on?"), "ask at q", 5),
+        (history.Timer(6, 60, "w"), "timer of w", 6),
+        (history.Timer(6, 60), "timer of the run", 6),
+        (history.Listen(7, "e", "e", "paid"), "wait for paid at e", 7),
+        (history.Cancel(8), "cancel step 8", -8),
+        (history.Drop(9), "drop 9", 9),
+        (history.Finish("failed", {}), "end failed", 0),
+    ],
+)
+def test_each_command_has_words_and_a_number(command, words, number):
+    assert (told(command), number_of(command)) == (words, number)
+
+
+@pytest.mark.parametrize(
+    ("event", "words"),
+    [
+        (history.Started(1, "r"), "the start"),
+        (history.Settled(1, 3, {"status": "failure"}), "the end of step 3: failure"),
+        (history.Fired(1, 4), "timer 4"),
+        (history.Answered(1, 5), "the answer to question 5"),
+        (history.Received(1, "paid"), "the event paid"),
+        (history.Cancelled(1), "the cancellation"),
+        (history.Migrated(1, "0123456789abcdef"), "the move to version 0123456789ab"),
+    ],
+)
+def test_each_event_has_words(event, words):
+    assert in_words(event) == words
+
+
+def test_a_difference_names_the_event_and_what_either_version_does():
+    nothing = Difference(2, history.Fired(1, 4), (), ("ask at q", "drop 9"))
+    assert str(nothing) == "after event 2 (timer 4) the run's version does nothing, the new one ask at q, drop 9"
+
+
+SUMS = "workflow: s\nnodes: {a: {call: A/X}, b: {call: B/X}, g: {aggregate: {strategy: merge}, after: [a, b]}, q: {ask: 'Go on?', after: [g]}, w: {wait: 1s, after: [q]}, e: {wait: {event: paid}, after: [w]}, z: {call: Z/X, after: [e]}}"
+
+
+@pytest.mark.parametrize(
+    ("change", "kinds"),
+    [
+        (("", ""), "Started Settled Settled Settled Answered Fired Received Settled"),
+        (("strategy: merge", "strategy: best"), "Started Settled Settled Received"),
+        (("'Go on?'", "'Go?'"), "Started Settled Settled Settled Received"),
+        (("wait: 1s", "wait: 1h"), "Started Settled Settled Settled Answered Received"),
+        (("call: B/X", "call: B/Y"), "Started Settled Received"),
+    ],
+)
+def test_a_fork_takes_the_outcome_of_every_step_that_asks_for_the_same_and_of_no_other(change, kinds):
+    run = Run(SUMS, answers={"q": "yes"})
+    run.go()
+    run.apply(history.Received(run.now_ms, "paid", 5))
+    run.go()
+    assert run.finish.status == "completed"
+    new = compile_program(load(SUMS.replace(*change)), {})
+    made = forked(run.program, new, run.history, at=len(run.history), run_id="fork")
+    assert [type(one).__name__ for one in made] == kinds.split()
+    assert made[0].run_id == "fork"
+    for at in (0, len(run.history) + 1):
+        with pytest.raises(CallerError, match=f"fork at 1 to {len(run.history)}, not {at}"):
+            forked(run.program, new, run.history, at=at, run_id="fork")
