@@ -132,3 +132,27 @@ async def test_calls_side_by_side_whose_objectives_are_alike_once_personal_data_
     async with make_node([boss, clerk], privacy=Privacy(policy=Policy({"EMAIL": "mask"}))) as node:
         reply = await node.call("BOSS", "GO", user_id="u")
     assert reply.data == ["mail ****@example.com"] * 2
+
+
+@pytest.mark.parametrize(
+    ("sleeps_s", "is_stored", "status", "took_s"),
+    [(1.3, True, "success", 1.3), (1.3, False, "timeout", 1.0), (9, True, "timeout", 1.5), (9, False, "timeout", 1.0)],
+)
+async def test_a_call_whose_answer_is_stored_in_time_waits_for_it_a_moment_longer(
+    make_node, sleeps_s, is_stored, status, took_s
+):
+    agent = Agent("A")
+
+    @agent.capability("GO")
+    async def go():
+        await asyncio.sleep(sleeps_s)
+
+    async with make_node([agent]) as node:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        asked = asyncio.ensure_future(node.call("A", "GO", user_id="u", request_id="r", timeout_ms=1_000))
+        await asyncio.sleep(0.1)
+        node._path.calls["r"].has_answer = lambda: is_stored
+        assert (await asked).status == status
+        assert loop.time() - began == pytest.approx(took_s, abs=0.05)
+        assert [row.kind for row in node.audit.rows()][:2] == ["admitted", "settled"]
