@@ -12,7 +12,7 @@ from comity import Agent, Context, Limits, Reply
 from comity.core.journal.records import Document, Saved
 from comity.core.workflow.schedule import Schedule
 from comity.engines.memory.journal import MemoryJournal
-from comity.errors import CallerError
+from comity.errors import CallerError, UnavailableError
 from comity.runtime.workflow.schedules import STARTED_AGAIN_MS, Schedules, _encode, run_id_of
 from comity.runtime.workflow.timers import Timers
 from comity.workflow import load
@@ -231,3 +231,83 @@ def test_of_two_processes_that_find_the_same_time_due_one_takes_it():
 
     Overtaken(flows).look()
     assert (flows.begun, schedules.get("hourly")) == ([], other)
+
+
+def test_a_run_that_is_due_is_started_for_its_user_and_the_schedule_says_so():
+    flows, schedules, _ = scheduled(input={"n": 1}, runs=4, skipped=2, last_at=5, last_run="before", problem="once")
+    asked = []
+    flows.begin_run = lambda *told: asked.append(told)
+    flows.version_of = lambda *told: told
+    schedules.look()
+    run_id = run_id_of("hourly", 10_000_000)
+    assert asked == [(("w", ""), {"n": 1}, "u", "default", run_id)]
+    found = schedules.get("hourly")
+    assert (found.runs, found.skipped, found.last_at, found.last_run, found.problem) == (5, 2, 10_000_000, run_id, "")
+    assert (found.next_at, found.starting, found.taken_at) == (10_800_000, (), 0)
+    schedules.look()
+    assert len(asked) == 1, "the next time has not come"
+
+
+def test_a_run_that_is_refused_is_named_and_not_counted_and_one_that_cannot_begin_now_is_begun_later():
+    def fail(error: Exception) -> None:
+        raise error
+
+    flows, schedules, _ = scheduled()
+    flows.meanwhile = lambda: fail(CallerError("no such input"))
+    schedules.look()
+    found = schedules.get("hourly")
+    assert (found.runs, found.problem, found.starting) == (0, "INPUT_VALIDATION_FAILED: no such input", ())
+    flows, schedules, _ = scheduled()
+    flows.meanwhile = lambda: fail(UnavailableError("not now"))
+    schedules.look()
+    left = schedules.get("hourly")
+    assert (left.runs, left.starting, left.taken_at, left.last_run) == (0, (10_000_000,), 10_000_000, "")
+    flows.meanwhile = lambda: None
+    flows.now += STARTED_AGAIN_MS
+    schedules.look()
+    assert schedules.get("hourly") == left
+    flows.now += 1
+    schedules.look()
+    assert (schedules.get("hourly").runs, schedules.get("hourly").last_run) == (1, run_id_of("hourly", 10_000_000))
+
+
+@pytest.mark.parametrize("more", [{"is_paused": True}, {"next_at": None}, {"next_at": 10_000_001}, {"has_agents": False}])
+def test_nothing_is_started_that_is_paused_or_not_due_or_on_a_node_without_agents(more):
+    has_agents = more.pop("has_agents", True)
+    flows, schedules, schedule = scheduled(**more)
+    flows.has_agents = has_agents
+    schedules.look()
+    schedules.look_at("unknown")
+    assert (flows.begun, schedules.get("hourly")) == ([], schedule)
+
+
+def test_a_time_that_could_not_be_taken_is_taken_when_it_is_looked_for_again():
+    flows, schedules, _ = scheduled()
+    append, flows.journal.append = flows.journal.append, lambda _records, then, _terms: then(UnavailableError("not now"))
+    schedules.look()
+    assert flows.begun == []
+    flows.journal.append = append
+    schedules.look()
+    assert len(flows.begun) == 1
+
+
+async def test_a_schedule_is_paused_resumed_from_now_on_and_removed():
+    flows, schedules, _ = scheduled()
+
+    async def durable() -> None:
+        pass
+
+    flows.durable = durable
+    assert (await schedules.pause("hourly")).is_paused
+    assert await schedules.pause("hourly") == schedules.get("hourly")
+    flows.now += 5_000_000
+    resumed = await schedules.resume("hourly")
+    assert (resumed, resumed.is_paused, resumed.next_at) == (schedules.get("hourly"), False, 18_000_000)
+    version, _ = flows.journal.load(Document.SCHEDULE, "hourly")
+    assert await schedules.resume("hourly") == resumed
+    assert flows.journal.load(Document.SCHEDULE, "hourly")[0] == version, "nothing is written that changes nothing"
+    await schedules.remove("hourly")
+    for gone in (schedules.remove("hourly"), schedules.pause("hourly"), schedules.resume("hourly")):
+        with pytest.raises(CallerError) as raised:
+            await gone
+        assert raised.value.code == "WORKFLOW_UNKNOWN"
