@@ -16,6 +16,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from types import CodeType, FunctionType
 from typing import NamedTuple
 
@@ -25,7 +26,8 @@ from mutation.defects import Mutant
 from mutation.reach import ROOT, SOURCE, Reach, block_at
 
 WALL_S_MAX = 240  # of one defect: a defect that hangs is noticed
-STILL_S_MAX = 30  # of one test: the longest takes three of CPU
+STILL_S_MAX = 60  # of one test: the longest takes three of CPU
+IDLE_S_MAX = 15  # of one test that uses no CPU: it waits for what never comes
 FILES_MAX = 8  # of tests that a process of its own collects for one defect
 _IMPORT = """
 import importlib.machinery as m, importlib.util as u, pathlib, sys, pytest
@@ -225,13 +227,16 @@ class _Watcher:
 def _read_verdict(child: int, reading: int) -> tuple[str, str]:
     """Return what a copy said: killed by the last test it named, survived, or hung."""
     said, began = b"", time.monotonic()
-    heard = began
-    while (now := time.monotonic()) - began < WALL_S_MAX and now - heard < STILL_S_MAX:
+    heard = active = began
+    used = 0
+    while not (is_hung := _is_hung(began, heard, active)):
         if select.select([reading], [], [], 1.0)[0]:
-            piece, heard = os.read(reading, 65536), now
+            piece, heard = os.read(reading, 65536), time.monotonic()
             said += piece
             if not piece or piece.endswith((b"FAILED\n", b"PASSED\n")):
                 break
+        if (now_used := _ticks(child)) > used + 1 or heard > active:
+            used, active = now_used, time.monotonic()
     os.close(reading)
     _kill_group(child)
     os.waitpid(child, 0)
@@ -240,8 +245,18 @@ def _read_verdict(child: int, reading: int) -> tuple[str, str]:
         return "survived", ""
     if lines and lines[-1] == "FAILED":
         return "killed", lines[-2]
-    is_hung = now - began >= WALL_S_MAX or now - heard >= STILL_S_MAX
     return ("hung" if is_hung else "killed"), lines[-1] if lines else ""
+
+
+def _is_hung(began: float, heard: float, active: float) -> bool:
+    now = time.monotonic()
+    return now - began >= WALL_S_MAX or now - heard >= STILL_S_MAX or now - active >= IDLE_S_MAX
+
+
+def _ticks(child: int) -> int:
+    """Return the CPU time of a process, in ticks of the system's clock."""
+    fields = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12])
 
 
 def _compiled(code: str, path: str) -> CodeType:
