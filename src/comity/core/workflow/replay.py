@@ -229,9 +229,7 @@ def _key(command: Command) -> tuple[str, int]:
 def _comparable_call(command: Command) -> bytes:
     """Return what must be the same for a recorded outcome to stand: what is asked, not under which number."""
     match command:
-        case history.Call():
-            return _comparable(replace(command, step=0))
-        case history.Aggregate():
+        case history.Call() | history.Aggregate():
             return _comparable(replace(command, step=0))
         case history.Ask():
             return _comparable(replace(command, question=0, due_at=None))

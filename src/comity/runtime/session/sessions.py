@@ -503,7 +503,6 @@ class Sessions(InMemory, Vaults):
     def _lose(self, live: Live) -> None:
         live.is_gone = True
         live.ended = live.answers = live.noted = None
-        self._unsaved.pop(live, None)
 
     def _now_ms(self) -> int:
         return self._clock.now_ns() // 1_000_000
