@@ -96,6 +96,18 @@ def test_calls_and_tokens_left_are_the_same_asked_at_once_or_one_by_one(tokens_m
     assert account.left() == (account.calls_left(), account.tokens_left())
 
 
+@pytest.mark.parametrize("tightest", range(4))
+@pytest.mark.parametrize("limited", [*range(4), None])
+def test_what_is_left_counts_every_account_above_however_it_is_asked_for(tightest, limited):
+    account: Account | None = None
+    for number in range(4):
+        limits = Limits(calls_max=2 if number == tightest else 9, tokens_max=5 if number == limited else None)
+        account = Account(limits, account)
+        left = account.left()
+        assert left == (account.calls_left(), account.tokens_left())
+        assert left == (2 if number >= tightest else 9, 5 if limited is not None and number >= limited else None)
+
+
 def test_an_account_is_opened_only_where_the_budget_shrinks():
     root = Account(Limits(calls_max=10, tokens_max=100))
     assert root.narrowed(Limits(calls_max=10, tokens_max=100)) is root

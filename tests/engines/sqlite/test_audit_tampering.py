@@ -310,3 +310,26 @@ def test_a_chain_is_cut_again_and_again_and_written_on(cut_store):
 
     asyncio.run(write())
     assert verdict_of(cut_store) == (True, 4, None, "")
+
+
+@pytest.mark.parametrize("newest", [1, 3, ROWS - 1, ROWS, ROWS + 1])
+def test_of_the_newest_rows_alone_that_many_are_verified(store, newest):
+    with closing(connect(store, read_only=True)) as connection:
+        assert verify_chain(connection, newest=newest) == (True, min(newest, ROWS), None, "")
+
+
+@pytest.mark.parametrize(("newest", "is_ok"), [(ROWS - 5, True), (ROWS - 4, False), (ROWS, False)])
+def test_a_row_that_was_edited_is_found_where_it_is_among_the_newest(store, newest, is_ok):
+    change(store, f"UPDATE audit SET body = {EDITED_BODY} WHERE id = 5")
+    with closing(connect(store, read_only=True)) as connection:
+        verdict = verify_chain(connection, newest=newest)
+    assert (verdict.ok, verdict.row_id) == (is_ok, None if is_ok else 5)
+
+
+def test_the_newest_rows_end_where_the_chain_does_and_a_row_whose_hash_is_no_text_begins_none(store):
+    change(store, "UPDATE audit SET hash = 7 WHERE id = 9")
+    with closing(connect(store, read_only=True)) as connection:
+        assert not verify_chain(connection, newest=ROWS - 9).ok
+    change(store, f"DELETE FROM audit WHERE id = {ROWS}")
+    with closing(connect(store, read_only=True)) as connection:
+        assert not verify_chain(connection, newest=1).ok
