@@ -193,10 +193,9 @@ class Endings(ABC):
             if role is not Role.STEP:
                 del activity.numbers[number]
                 self.waits.pop(number, None)
-                is_asked = self.questions.pop(number, None) is not None
-                is_heard = self.listens.pop(number, None) is not None
-                if role in {Role.DUE, Role.PAUSE, Role.DELAY} or is_asked or is_heard:
-                    self.commands.append(history.Drop(number))
+                self.questions.pop(number, None)
+                self.listens.pop(number, None)
+                self.commands.append(history.Drop(number))
 
     def drop_activity(self, activity: Activity) -> None:
         """Take an activation out of its scope."""
