@@ -120,7 +120,7 @@ class RemoteAgent(Agent):
             reply = await link.call(sending, progress=ctx.progress, now_ms=lambda: ctx.clock.now_ns() // 1_000_000)
         finally:
             ctx.repay(loan, reply)
-        return replace(ctx.hear(reply), request_id="", usage=type(reply.usage)(), duration_ms=0.0, session_id="", source="")
+        return ctx.hear(reply)  # its end says the rest for itself
 
     def _token(self, request: Request, standing: Standing, code: str) -> str:
         return self.link.tokens.for_agent(

@@ -16,7 +16,6 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
 
 from comity.core.agent.agent import Agent
 from comity.core.agent.retry import Retry
@@ -139,7 +138,7 @@ async def _call(endpoint: Endpoint, code: str, ctx: Insider, inputs: dict[str, A
         reply = await _sent(endpoint, body, headers, ctx)
     finally:
         ctx.repay(loan, reply)
-    return replace(reply, request_id="", usage=type(reply.usage)(), duration_ms=0.0, session_id="", source="")
+    return reply  # its end says the rest for itself
 
 
 async def _sent(endpoint: Endpoint, body: bytes, headers: dict[str, str], ctx: Context) -> Reply:

@@ -180,7 +180,7 @@ class HostedReceiver(Receiver):
             if elsewhere is not None:  # the agent may be held by another node, which then does it
                 reply = await elsewhere
             else:
-                opened = path.seen(arrival.request) or path.enter(arrival, None, now_ns, None, remote=place, is_named=True)
+                opened = path.seen(arrival.request) or path.enter(arrival, None, now_ns, None, remote=place)
                 reply = await path.reply_of(opened) if isinstance(opened, Call) else await path.told(opened)
             error = reply.error
             if reply.status is not Outcome.REFUSED or error is None or not error.retryable or path.is_closed:
