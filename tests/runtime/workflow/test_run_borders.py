@@ -11,7 +11,7 @@ from death import die
 from msgspec.structs import replace
 
 from comity import Agent, Node, Reply
-from comity.core.journal.records import Settled
+from comity.core.journal.records import Document, Saved, Settled
 from comity.core.workflow import history
 from comity.errors import CallerError, UnavailableError
 from comity.runtime.workflow.store import Pages
@@ -157,3 +157,16 @@ def test_a_step_that_was_being_stopped_when_its_node_died_is_not_begun_again(tmp
             assert told == {2: "success" if has_ended else "failure", 3: "failure"}
 
     asyncio.run(main())
+
+
+async def test_only_the_records_of_a_run_that_was_not_let_in_are_removed_and_only_from_a_store_that_took_them(make_node):
+    async with make_node([worker([])]) as node:
+        handle, journal = await waiting(node), node._path._journal
+        journal.append((Saved(Document.RUN, "out", 1, b"{}"), Pages("out").add(b"{}")))
+        for run_id, error in (("out", UnavailableError("not written")), (handle.run_id, None)):
+            node.workflows._forget(run_id, error)
+            assert journal.load(Document.RUN, run_id) is not None
+            assert journal.documents_below(Document.RUN_EVENT, run_id)
+        node.workflows._forget("out", None)
+        assert journal.load(Document.RUN, "out") is None
+        assert not journal.documents_below(Document.RUN_EVENT, "out")
