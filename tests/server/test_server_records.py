@@ -257,3 +257,31 @@ def test_a_call_that_is_refused_at_once_is_answered_with_its_reply_also_without_
             assert answer.json()["error"]["problems"][0]["path"] == "inputs.text"
 
     asyncio.run(main())
+
+
+UNKNOWN = {
+    "GET /v1/calls/gone": "call",
+    "GET /v1/calls/gone/events": "call",
+    "POST /v1/calls/gone/cancel": "call",
+    "GET /v1/calls/gone/tree": "call",
+    "GET /v1/sessions/gone": "session",
+    "DELETE /v1/sessions/gone": "session",
+    "POST /v1/approvals/gone/grant": "approval",
+    "GET /v1/handoffs/gone": "handoff",
+    "GET /v1/agents/gone": "agent",
+}
+
+
+def test_what_does_not_exist_is_named_by_its_kind_and_its_name(node):
+    async def main():
+        async with serving(node) as served:
+            told = {}
+            for asked in UNKNOWN:
+                method, path = asked.split()
+                answer = await served.client.request(method, path)
+                told[asked] = (answer.status_code, answer.json()["code"], answer.json()["detail"])
+            assert told == {
+                asked: (404, "HTTP_RESOURCE_UNKNOWN", f"there is no {what} 'gone'") for asked, what in UNKNOWN.items()
+            }
+
+    asyncio.run(main())

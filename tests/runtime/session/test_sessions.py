@@ -12,6 +12,7 @@ from comity import Agent, Context, Node, Reply, Status
 from comity.cli.reader import Store
 from comity.core.journal.records import Document, Saved
 from comity.core.session.session import EXPIRED_MS, USE_NOTED_MS, Session
+from comity.engines.memory import journal as memory_journal
 from comity.engines.memory.journal import MemoryJournal
 from comity.errors import CallerError
 from comity.node.tending import SAVED_AT_ONCE
@@ -482,3 +483,15 @@ async def test_sessions_in_which_calls_ended_are_saved_a_few_at_a_time(make_node
                     left.append(now)
                 await asyncio.sleep(0.001)
     assert left == [3 * SAVED_AT_ONCE, 2 * SAVED_AT_ONCE, SAVED_AT_ONCE, 0]
+
+
+async def test_a_session_for_which_the_store_had_no_room_is_not_in_memory_either(make_node, monkeypatch):
+    monkeypatch.setattr(memory_journal, "MEMORY_SESSIONS_MAX", 100)
+    async with make_node([notes]) as node:
+        for number in range(103):
+            asked = {"key": "k", "value": str(number)}
+            await node.call("notes", "LEARN", asked, user_id="ann", session_id=f"s{number}")
+            await asyncio.sleep(1)
+        kept = [number for number in range(103) if node.session(f"s{number}") is not None]
+        assert (min(kept), max(kept), len(kept)) == (103 - len(kept), 102, len(kept))
+        assert len(kept) <= 100
