@@ -137,3 +137,19 @@ def test_a_call_for_an_agent_that_one_node_has_no_more_goes_to_the_next_that_has
         assert asked == ["n2", "n3"]
 
     play(case, [asker()], [asker()], [worker()])
+
+
+@pytest.mark.parametrize(
+    ("capability", "inputs", "code"),
+    [("DO", {"unknown": 1}, "INPUT_VALIDATION_FAILED"), ("NONE", {}, "ROUTING_UNKNOWN_CAPABILITY")],
+)
+def test_a_request_that_this_node_knows_to_be_wrong_is_refused_here_wherever_its_agent_is(capability, inputs, code) -> None:
+    async def case(world: World, one: Node, two: Node) -> None:
+        await two.call("BACK", "DO", user_id="u")
+        assert (await one.call("BACK", "DO", user_id="u")).ok
+        sent = len(world.network.sent)
+        reply = await one.call("BACK", capability, inputs, user_id="u", request_id="r")
+        assert (reply.status, reply.error.code, world.kinds("r")) == ("refused", code, ["refused"])
+        assert len(world.network.sent) == sent
+
+    play(case, [worker()], [worker()])
