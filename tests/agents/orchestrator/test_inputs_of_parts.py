@@ -70,6 +70,15 @@ async def test_what_an_agent_gives_or_notes_overrides_nothing_that_the_user_said
     assert desk.done == [("paid", "GOOD", 10)] * 2
 
 
+@pytest.mark.parametrize("text", [TWO, "Pay the invoice to an account"])
+async def test_what_the_user_gives_with_a_request_counts_before_what_the_user_said_earlier(text: str) -> None:
+    desk = Desk()
+    async with Node(agents=desk.agents) as node:
+        await ask(node, "thanks", {"account": "OLD", "amount": 10})
+        assert (await ask(node, text, {"account": "NEW"})).status is Status.SUCCESS
+    assert desk.done == [("paid", "NEW", 10)]
+
+
 async def test_a_value_that_only_an_agent_gave_has_effects_once_the_user_says_yes() -> None:
     desk = Desk()
     async with Node(agents=desk.agents) as node:

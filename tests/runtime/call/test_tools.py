@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 
 import pytest
 from death import die
@@ -13,10 +14,12 @@ from comity import Agent, Context, Node, Status
 from comity.core.agent.agent import DeclarationError
 from comity.core.agent.breaker import Policy
 from comity.core.agent.tool import Risk, Tool
+from comity.core.document.payload import PayloadError, Problem
+from comity.core.document.schema import Checked
 from comity.core.session.session import EXPIRED_MS
 from comity.engines.memory.journal import MemoryJournal
 from comity.errors import CallerError, RefusedError
-from comity.runtime.call.tools import SHOWN_CHARS_MAX, Approval
+from comity.runtime.call.tools import SHOWN_CHARS_MAX, Approval, _typed
 from comity.testing import ScriptedModel, VirtualClock, run_virtual, tool_call
 
 
@@ -558,3 +561,14 @@ async def test_of_a_long_name_that_is_no_tool_so_many_characters_are_told(make_n
     async with make_node(chain([{"*"}], tool="p" * 70)) as node:
         reply = await node.call("A0", "GO", user_id="ann")
     assert reply.error.message == f"no tool {'p' * 64!r}"
+
+
+@pytest.mark.parametrize("problems", [(), (Problem("inputs.n", "is no number"),)])
+def test_inputs_that_fit_no_more_with_personal_data_in_clear_do_not_reach_the_tool(problems):
+    checker = SimpleNamespace(check=lambda raw: Checked({"read": raw}, problems))
+    if problems:
+        with pytest.raises(PayloadError) as raised:
+            _typed(checker, {"n": "x"})
+        assert (raised.value.code, raised.value.problems) == ("INPUT_VALIDATION_FAILED", problems)
+    else:
+        assert _typed(checker, {"n": "x"}) == {"read": b'{"n":"x"}'}
