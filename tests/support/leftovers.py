@@ -9,6 +9,7 @@ from collections import Counter, deque
 # By design: what is counted, remembered for a while, or kept as the store of a node without one.
 _KEPT = (
     "comity.engines.memory",
+    "comity.engines.sqlite",
     "comity.engines.clock",
     "comity.core.tracing",
     "comity.runtime.tracing",

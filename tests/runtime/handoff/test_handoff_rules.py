@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+
 import pytest
 from handoff_pair import FOUND, REPORT, code_of, declared, kinds, pair
+from leftovers import grown, sizes
 
 from comity.contextcore.handoffs.receiver import AsyncHandoffReceiver
 from comity.core.call.guardrail import Allow, Guardrail, Stop
 from comity.errors import CallerError
+from comity.runtime.handoff import desk
+from comity.runtime.handoff import receiver as receiving
 
 
 @pytest.mark.parametrize(
@@ -158,3 +164,35 @@ async def test_a_repeated_id_hands_nothing_off_twice(make_node):
         reused = manager.create_handoff("o11y", "investigate", inputs={"n": 2}, handoff_id="mine")
         assert await code_of(reused) == "IDENTITY_REQUEST_ID_REUSED"
         assert len(await receiver.take(5)) == 1
+
+
+async def test_a_node_keeps_no_more_after_handoffs_have_ended_in_every_way_than_before(make_node, monkeypatch):
+    monkeypatch.setattr(desk, "_MADE_KEPT_MAX", 1)
+    monkeypatch.setattr(receiving, "GONE_MAX", 1)
+    async with make_node() as node:
+        manager, receiver = pair(node)
+
+        async def round_of() -> None:
+            for end in (
+                lambda made: receiver.complete(made, {"cause": "disk"}),
+                lambda made: receiver.fail(made, "no luck"),
+                manager.cancel,
+                lambda _: asyncio.sleep(20),
+            ):
+                made = await manager.create_handoff("o11y", "investigate", timeout_ms=10_000)
+                await receiver.accept(made)
+                await end(made)
+                await asyncio.sleep(0.1)
+            refused = await manager.create_handoff("o11y", "investigate", timeout_ms=10_000)
+            await receiver.reject(refused, "not mine")
+            unseen = await manager.create_handoff("o11y", "investigate", timeout_ms=1_000)
+            with contextlib.suppress(Exception):
+                await manager.await_result(unseen)
+            await asyncio.sleep(100)
+
+        found = []
+        for _ in range(3):
+            await round_of()
+            found.append(sizes(receiver))
+        assert grown(found[1], found[2]) == {}
+        assert node.handoffs.leases._held == {}
