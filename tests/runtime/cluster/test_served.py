@@ -5,9 +5,17 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
+from msgspec.structs import replace
 
+from comity import Limits, Reply, Status
+from comity.core.call.ledger import Account, Loan
+from comity.core.envelope.envelope import Error
+from comity.core.envelope.usage import Usage
 from comity.core.journal.terms import Fence
-from comity.runtime.cluster.outbound import disown
+from comity.runtime.call.call import Errand
+from comity.runtime.call.way import Way
+from comity.runtime.cluster.errands import Errands
+from comity.runtime.cluster.outbound import _give_back, _learn, disown
 from comity.runtime.cluster.served import Served
 
 
@@ -57,3 +65,58 @@ def test_a_session_that_another_user_named_first_is_forgotten_by_the_node_that_b
     live = None if owner is None else SimpleNamespace(session=SimpleNamespace(user_id=owner))
     disown(path, SimpleNamespace(request=SimpleNamespace(tenant_id="acme", session_id="s", user_id="ann"), live=live))
     assert dropped == forgotten
+
+
+def reply(status: str, calls: int = 0, tokens: int = 0) -> Reply:
+    told = Reply.success(1) if status == "success" else Reply(status=Status(status), error=Error.of("TARGET_FAILED", "no"))
+    return replace(told, usage=Usage(calls=calls, prompt_tokens=tokens))
+
+
+@pytest.mark.parametrize(
+    ("loan", "spent", "calls", "tokens"),
+    [
+        (None, None, 0, 0),
+        (None, reply("success", 1, 1), 0, 0),
+        (Loan(4, 40), None, 5, 40),  # it moves, and is counted anew where it goes
+        (Loan(4), None, 5, 0),
+        (Loan(4, 40), reply("success"), 4, 40),
+        (Loan(4, 40), reply("success", 3, 30), 1, 10),
+        (Loan(4, 40), reply("error", 3, 50), 1, -10),
+        (Loan(4, 40), reply("refused"), 5, 40),  # it never ran
+    ],
+)
+def test_what_was_set_aside_for_a_call_and_not_spent_comes_back_once(loan, spent, calls, tokens):
+    account, way = Account(Limits(calls_max=100), None, 50, 500), Way(loan=loan)
+    call = SimpleNamespace(account=account)
+    for _ in range(2):
+        _give_back(call, way, spent)
+        assert (50 - account.calls_used, 500 - account.tokens_used, way.loan) == (calls, tokens, None)
+
+
+@pytest.mark.parametrize("has_parent", [True, False])
+def test_the_end_that_the_store_has_of_a_call_is_its_reply_and_counts_for_its_caller(has_parent):
+    used: list[Usage] = []
+    parent = SimpleNamespace(calls_below=2, use_tokens=used.append) if has_parent else None
+    call = SimpleNamespace(reply=None, parent=parent, account=Account(Limits(calls_max=100), None, 50))
+    ended = reply("success", 3, 30)
+    _learn(call, Way(loan=Loan(4)), ended)
+    assert (call.reply, call.account.calls_used) == (ended, 49)
+    if parent is not None:
+        assert (parent.calls_below, used) == (5, [ended.usage])
+
+
+def errand(request_id: str) -> Errand:
+    return Errand(SimpleNamespace(request=SimpleNamespace(request_id=request_id)), None)
+
+
+def test_a_call_is_wanted_while_any_caller_waits_and_every_one_of_them_hears_who_does_not_have_it():
+    errands, one, two, other = Errands(), errand("r"), errand("r"), errand("q")
+    for each in (one, two, other):
+        errands.begin(each)
+    errands.without(one.arrival.request, "n2")
+    errands.without(SimpleNamespace(request_id="gone"), "n3")
+    assert (one.without, two.without, other.without) == (["n2"], ["n2"], [])
+    errands.end(one)
+    assert (sorted(errands), errands.is_wanted("r")) == (["q", "r"], True)
+    errands.end(two)
+    assert (sorted(errands), errands.is_wanted("r"), errands.is_wanted("q")) == (["q"], False, True)
