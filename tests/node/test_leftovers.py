@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from leftovers import grown, sizes
+from leftovers import grown, scheduled, sizes
 
 from comity import Agent, Context, Node, Reply
 from comity.core.agent.tool import Risk, Tool
@@ -87,3 +87,26 @@ async def test_a_node_keeps_no_more_after_many_calls_runs_and_questions_than_aft
         await round_of(node)
         after = sizes(node)
     assert grown(before, after) == {}
+
+
+async def test_a_node_that_closes_in_the_middle_of_everything_leaves_no_timer_and_no_task(make_node):
+    async with make_node(team(), tools=[Tool(name="pay", function=lambda: "paid", risk=Risk.HIGH)]) as node:
+        node.workflows.add(FLOW)
+        session = {"user_id": "ann", "session_id": "s"}
+        await node.workflows.schedules.add("hourly", "flow", user_id="ann", every="1h")
+        handle = node.start_call("TOP", "ASK", {"what": "WAIT"}, **session)
+        reading = asyncio.ensure_future(_read(handle.events()))
+        await node.call("TOP", "ASK", {"what": "PAY"}, **session)
+        runs = [await node.workflows.start("flow", **session) for _ in range(2)]
+        watching = asyncio.ensure_future(_read(runs[0].events()))
+        while not runs[0].record.questions:
+            await asyncio.sleep(0.1)
+        await runs[0].answer(runs[0].record.questions[0].question_id, "yes")
+        await asyncio.sleep(0.5)
+    await asyncio.wait([reading, watching], timeout=5)
+    assert scheduled() == []
+
+
+async def _read(events: Any) -> None:
+    async for _ in events:
+        pass

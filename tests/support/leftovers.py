@@ -48,3 +48,11 @@ def sizes(root: object) -> Counter[str]:
 def grown(before: Counter[str], after: Counter[str]) -> dict[str, tuple[int, int]]:
     """Return the containers that hold more than before."""
     return {name: (before[name], size) for name, size in after.items() if size > before[name]}
+
+
+def scheduled() -> list[str]:
+    """Return the timers and tasks of the running loop that nothing has cancelled, but for the test itself."""
+    loop = asyncio.get_running_loop()
+    timers = [repr(one) for one in getattr(loop, "_scheduled", ()) if not one.cancelled()]
+    tasks = [one.get_name() for one in asyncio.all_tasks() if one is not asyncio.current_task()]
+    return timers + tasks

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
 from cluster_world import World, play
-from leftovers import grown, sizes
+from leftovers import grown, scheduled, sizes
 
 from comity import Agent, Context, Limits, Node
 from comity.core.agent.tool import Risk, Tool
 from comity.core.cluster import messages as wire
 from comity.runtime.cluster import inbound
+from comity.testing import run_virtual
 
 
 def front() -> Agent:
@@ -81,3 +83,24 @@ def test_nodes_keep_no_more_after_many_calls_to_each_other_than_after_a_few(monk
         assert [grown(before, after) for before, after in zip(found[1], found[2], strict=True)] == [{}, {}]
 
     play(case, [front()], back(), tools=[Tool(name="pay", function=lambda: "paid", risk=Risk.HIGH)])
+
+
+def test_nodes_that_close_in_the_middle_of_everything_leave_no_timer_and_no_task() -> None:
+    async def main() -> None:
+        world = World()
+        tools = [Tool(name="pay", function=lambda: "paid", risk=Risk.HIGH)]
+        async with AsyncExitStack() as nodes:
+            one = await nodes.enter_async_context(world.node("n1", [front()], tools=tools))
+            await nodes.enter_async_context(world.node("n2", back(), tools=tools))
+            session = {"user_id": "ann", "session_id": "s"}
+            await one.call("FRONT", "ASK", {"times": 3}, **session)
+            await one.call("FRONT", "ASK", {"what": "PAY"}, **session)
+            asked = [asyncio.ensure_future(one.call("FRONT", "ASK", {"what": "WAIT"}, **session)) for _ in range(2)]
+            await asyncio.sleep(1)
+            asked.append(asyncio.ensure_future(one.call("BACK", "WAIT", **session)))
+            await asyncio.sleep(0.05)
+        await asyncio.wait(asked, timeout=5)
+        await asyncio.sleep(1)  # messages that are on their way
+        assert scheduled() == []
+
+    run_virtual(main())
