@@ -69,7 +69,6 @@ class Stopping:
         """Look after nothing more."""
         if self._timer is not None:
             self._timer.cancel()
-        self._cancelled.clear()
 
     def _look(self) -> None:
         self._timer = None
