@@ -12,7 +12,7 @@ from comity.core.call.ledger import Account, Loan
 from comity.core.envelope.envelope import Error
 from comity.core.envelope.usage import Usage
 from comity.core.journal.terms import Fence
-from comity.runtime.call.call import Errand
+from comity.runtime.call.errand import Errand
 from comity.runtime.call.way import Way
 from comity.runtime.cluster.errands import Errands
 from comity.runtime.cluster.outbound import _give_back, _learn, disown
