@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import importlib
 import inspect
+from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec import NODEFAULT, Struct
 from msgspec.inspect import type_info
+
+from comity import server
 
 _BOUNDS = ("ge", "gt", "le", "lt", "min_length", "max_length")
 
@@ -81,3 +84,15 @@ TABLE: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("module", TABLE)
 def test_what_the_api_takes_is_bounded_as_it_was(module):
     assert bounds_of(module) == TABLE[module]
+
+
+def test_a_body_with_a_field_that_the_api_does_not_know_is_refused():
+    lenient, seen = set(), 0
+    for path in Path(server.__file__).parent.glob("*.py"):
+        at = importlib.import_module(f"comity.server.{path.stem}")
+        for name, made in inspect.getmembers(at, inspect.isclass):
+            if name.endswith("Body") and issubclass(made, Struct) and made.__module__ == at.__name__:
+                seen += 1
+                if not made.__struct_config__.forbid_unknown_fields:
+                    lenient.add(name)
+    assert (seen > 20, lenient) == (True, set())

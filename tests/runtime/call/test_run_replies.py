@@ -11,7 +11,10 @@ from comity import Reply, Status
 from comity.core.call.limits import WARNINGS_MAX
 from comity.core.envelope.confidence import Band, at_most
 from comity.core.envelope.envelope import Error
+from comity.core.envelope.reserved import CODE as RESERVED
 from comity.core.envelope.usage import Usage
+from comity.errors import RefusedError, TargetError
+from comity.runtime.call.failures import _raised_error
 from comity.runtime.call.run import STANDS_IN, _as_number, _instead, _with_known, complete
 
 
@@ -95,3 +98,24 @@ def test_a_reply_says_who_answered_whom_in_which_session_how_long_it_took_and_wh
         assert (found.status, found.confidence, found.warnings) == (Status.SUCCESS, 0.7, ())
     else:
         assert (found.status, found.error) == (given.status, given.error)
+
+
+@pytest.mark.parametrize(
+    ("told", "code"),
+    [
+        (None, RESERVED),
+        (set(), RESERVED),
+        ({"BUDGET_TOKENS_EXHAUSTED"}, RESERVED),
+        ({"BUDGET_CALLS_EXHAUSTED"}, "BUDGET_CALLS_EXHAUSTED"),
+    ],
+)
+def test_an_agent_passes_on_a_code_of_the_platform_that_it_was_told_and_raises_no_other(told, code):
+    call = SimpleNamespace(told=told, request=SimpleNamespace(target="A"))
+    with pytest.raises(RefusedError) as raised:
+        raise RefusedError("no calls left", code="BUDGET_CALLS_EXHAUSTED")
+    assert _raised_error(raised.value, call).code == code
+
+
+def test_an_agent_raises_codes_of_its_own_as_they_are():
+    call = SimpleNamespace(told=None, request=SimpleNamespace(target="A"))
+    assert _raised_error(TargetError("sold out", code="STOCK_EMPTY"), call).code == "STOCK_EMPTY"
