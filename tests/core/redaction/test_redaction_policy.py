@@ -77,3 +77,16 @@ def test_a_policy_cannot_be_changed_after_it_was_made():
         policy.actions["CARD"] = Action.ALLOW
     with pytest.raises(dataclasses.FrozenInstanceError):
         policy.default = Action.ALLOW
+
+
+@pytest.mark.parametrize("action", Action)
+def test_an_action_and_its_word_mean_the_same_for_one_type_and_for_all(action):
+    for word in (action, str(action)):
+        policy = Policy({"CARD": word}, word)
+        assert policy.action("CARD") is policy.action("SSN") is policy.default is action
+
+
+def test_an_action_that_does_not_exist_is_refused_for_one_type_and_for_all():
+    for make in (lambda: Policy({"CARD": "shred"}), lambda: Policy(default="shred"), lambda: Policy(default="")):
+        with pytest.raises(ValueError, match="unknown action"):
+            make()

@@ -17,6 +17,7 @@ from comity.engines.memory.journal import MemoryJournal
 from comity.errors import UnavailableError
 from comity.runtime.call.placement import Placement
 from comity.runtime.call.replay import count_begun, is_run, known
+from comity.runtime.call.replies import Replies
 
 ASKED = Request("r", "ANL", "NPV", "ann", Limits(calls_max=7), 9_000, tenant_id="acme", body=Raw(b'{"a":1}'), root_id="r")
 OTHERS = [
@@ -97,3 +98,25 @@ def test_a_run_of_a_workflow_is_known_by_its_address():
     assert [is_run(one) for one in ("comity.workflow", "comity.workflow/n1", "comity.workflows", "ANL/comity.workflow")] == [
         True, True, False, False,
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("stored", "told"),
+    [
+        (None, "waits"),
+        (SimpleNamespace(settled_at=None, reply=Reply.success("open")), "waits"),
+        (SimpleNamespace(settled_at=5, reply=None), "waits"),
+        (SimpleNamespace(settled_at=5, reply=Reply.success("ended")), "ended"),
+        (UnavailableError("not now"), "waits"),
+    ],
+)
+async def test_a_call_that_waited_for_a_person_is_told_as_it_has_ended_meanwhile(stored, told):
+    def read(_request_id: str) -> object:
+        if isinstance(stored, Exception):
+            raise stored
+        return stored
+
+    replies = SimpleNamespace(
+        calls={}, _journal=SimpleNamespace(call=read), settlement=SimpleNamespace(shown=lambda reply, _: reply)
+    )
+    assert (await Replies._newest(replies, Reply.needs_input("Allow?", data="waits"))).data == told
