@@ -6,10 +6,12 @@ import contextlib
 import random
 from pathlib import Path
 
+import pytest
+
 from comity.core.journal.records import Document, Record, Saved
-from comity.core.journal.terms import Fence, Terms
+from comity.core.journal.terms import Bound, Fence, Terms, Version
 from comity.engines.sqlite.connecting import connect
-from comity.engines.sqlite.judging import Conditional, Plain, Standing, Written, each, on_terms
+from comity.engines.sqlite.judging import Conditional, Plain, Standing, Written, _plain_id, each, on_terms
 from comity.engines.sqlite.tables import keep_newest, prepare, write_batch
 from comity.testing.contracts.records import accepted, late, refused, settled
 
@@ -73,3 +75,37 @@ def test_a_batch_that_is_plain_is_written_whole(tmp_path: Path) -> None:
                 plain += 1
                 assert judged(connection, records) == list(each(records))
     assert plain > 1_000
+
+
+SAVED = Saved(Document.STATE, "A", 1, b"{}")
+MORE_TERMS = [
+    {"unknown": "x"},
+    {"ended": "x"},
+    {"session": ("s", "u")},
+    {"documents": (Version(Document.STATE, "A", 1, ""),)},
+    {"within": (Bound("r", "r", 5),)},
+]
+
+
+@pytest.mark.parametrize(
+    ("records", "terms", "is_plain"),
+    [
+        ((accepted("r"),), {"unsettled": "r"}, True),
+        ((accepted("r"), SAVED), {"unsettled": "r"}, True),
+        ((accepted("r"), accepted("q")), {"unsettled": "r"}, False),
+        ((accepted("r"),), {"unsettled": "q"}, False),
+        ((accepted("r"),), {"unsettled": "r", "open": ("p",)}, False),
+        ((accepted("r"),), {"unsettled": "r", "ends": "r"}, False),
+        *(((accepted("r"),), {"unsettled": "r"} | more, False) for more in MORE_TERMS),
+        ((settled("r"),), {"ends": "r", "open": ("r",)}, True),
+        ((settled("r"), SAVED), {"ends": "r", "open": ("r",)}, True),
+        ((settled("r"),), {"ends": "r"}, False),
+        ((settled("r"),), {"ends": "r", "open": ("r", "p")}, False),
+        ((settled("q"),), {"ends": "r", "open": ("r",)}, False),
+        *(((settled("r"),), {"ends": "r", "open": ("r",)} | more, False) for more in MORE_TERMS),
+        ((SAVED,), {"unsettled": "r"}, False),
+        ((), {"unsettled": "r"}, False),
+    ],
+)
+def test_an_append_is_plain_where_its_terms_are_about_its_one_call_alone(records, terms, is_plain):
+    assert _plain_id(Conditional(records, Terms(**terms))) == ("r" if is_plain else "")

@@ -105,3 +105,13 @@ def test_a_process_that_stands_still_right_after_it_entered_or_shared_loses_what
     assert [first.beat(), second.beat()] == [None, None]
     first.leave()
     second.leave()
+
+
+def test_the_number_of_a_process_is_read_from_its_lock_as_far_as_that_says(tmp_path):
+    store = tmp_path / "s.db"
+    members = presence.Members(store, "n1")
+    assert members.process_of("n2") == "unknown"
+    presence.lock_path(store, "n2").write_text("      4711 shares")
+    assert members.process_of("n2") == "4711"
+    presence.lock_path(store, "n2").write_text("  ")
+    assert members.process_of("n2") == "unknown"
