@@ -327,7 +327,7 @@ class Sessions(InMemory, Vaults):
             return ()
         return self.changed(live, core.answered(request, reply, (core.told(request, reply),)))
 
-    def ended(self, live: Live, request: Request, reply: Reply, now_ms: int, reply_bytes: int = 0) -> None:
+    def ended(self, live: Live, request: Request, reply: Reply, now_ms: int, reply_bytes: int) -> None:
         """Note the end of a call without words in its session: who answered, and with what.
 
         That is not worth a write of the whole session for each of thousands of calls in a second: it is noted in memory, and
@@ -338,7 +338,7 @@ class Sessions(InMemory, Vaults):
         else:
             self.answered(live, request, reply, reply_bytes)
 
-    def note(self, live: Live, request: Request, reply: Reply, now_ms: int, reply_bytes: int = 0) -> None:
+    def note(self, live: Live, request: Request, reply: Reply, now_ms: int, reply_bytes: int) -> None:
         """Note the end of a user's call without words; written as `ended` says.
 
         The own session of one call, which nothing made worth storing, does not keep a long one. `reply_bytes` is how long a
@@ -357,7 +357,7 @@ class Sessions(InMemory, Vaults):
             if live.ended_bytes > ENDED_BYTES_MAX // 2:
                 drop_older(live, live.ended)
 
-    def answered(self, live: Live, request: Request, reply: Reply, reply_bytes: int = 0) -> None:
+    def answered(self, live: Live, request: Request, reply: Reply, reply_bytes: int) -> None:
         """Note what an agent answered to another; written as `ended` says."""
         if live.answers is None:
             live.answers = {}
