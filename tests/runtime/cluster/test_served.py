@@ -12,10 +12,11 @@ from comity.core.call.ledger import Account, Loan
 from comity.core.envelope.envelope import Error
 from comity.core.envelope.usage import Usage
 from comity.core.journal.terms import Fence
+from comity.errors import CallChangedError, UnavailableError
 from comity.runtime.call.errand import Errand
 from comity.runtime.call.way import Way
 from comity.runtime.cluster.errands import Errands
-from comity.runtime.cluster.outbound import _give_back, _learn, disown
+from comity.runtime.cluster.outbound import Carrier, _give_back, _learn, disown
 from comity.runtime.cluster.served import Served
 
 
@@ -120,3 +121,61 @@ def test_a_call_is_wanted_while_any_caller_waits_and_every_one_of_them_hears_who
     assert (sorted(errands), errands.is_wanted("r")) == (["q", "r"], True)
     errands.end(two)
     assert (sorted(errands), errands.is_wanted("r"), errands.is_wanted("q")) == (["q"], False, True)
+
+
+class GivingUp:
+    """The caller's side of a call that is given up, with what the store says of it and what is done then."""
+
+    def __init__(self, stored: object) -> None:
+        self.done: list[tuple[object, ...]] = []
+        self._path = SimpleNamespace(settlement=SimpleNamespace(deliver=lambda *told: self.done.append(("deliver", *told))))
+        self._peers = SimpleNamespace(journal=SimpleNamespace(call=self._read, node_id="n1", failure=None, append=self._append))
+        self._stored = stored
+
+    def _read(self, _request_id: str) -> object:
+        if isinstance(self._stored, Exception):
+            raise self._stored
+        return self._stored
+
+    def _append(self, *_: object) -> None:
+        self.done.append(("append",))
+
+    def _give_up(self, *told: object) -> None:
+        self.done.append(("give up", *told))
+
+    def _look_again(self, call: object, unreadable: Exception, _look: object, reads: int) -> None:
+        self.done.append(("look again", call, unreadable, reads))
+
+    _never_begun, _given_up = Carrier._never_begun, Carrier._given_up
+
+
+UNREADABLE, FAILED, CHANGED = UnavailableError("unread"), UnavailableError("unwritten"), CallChangedError("it ended")
+ENDED = SimpleNamespace(settled_at=5, reply=reply("success", 3, 30))
+OPEN = SimpleNamespace(settled_at=None, reply=None)
+
+
+@pytest.mark.parametrize(
+    ("take", "stored", "error", "done"),
+    [
+        (Carrier._never_begun, None, None, ("deliver", "call", None)),
+        (Carrier._never_begun, None, FAILED, ("deliver", "call", FAILED)),
+        (Carrier._never_begun, None, CHANGED, ("deliver", "call", None)),
+        (Carrier._never_begun, OPEN, CHANGED, ("give up", "call", "way", "end", [])),
+        (Carrier._never_begun, UNREADABLE, CHANGED, ("look again", "call", UNREADABLE, 7)),
+        (Carrier._given_up, None, None, ("deliver", "call", None)),
+        (Carrier._given_up, None, FAILED, ("deliver", "call", FAILED)),
+        (Carrier._given_up, OPEN, CHANGED, ("give up", "call", "way", "end", [])),
+        (Carrier._given_up, UNREADABLE, CHANGED, ("look again", "call", UNREADABLE, 7)),
+    ],
+)
+def test_the_waiters_of_a_call_that_is_given_up_get_what_the_store_says(take, stored, error, done):
+    carrier, end = GivingUp(stored), SimpleNamespace(request=SimpleNamespace(request_id="r", parent_id=None))
+    take(carrier, "call", "way", end, [], error, 7)
+    assert carrier.done == [tuple(end if one == "end" else one for one in done)]
+
+
+def test_the_end_in_the_store_is_the_reply_of_a_call_that_was_given_up():
+    carrier, way = GivingUp(ENDED), Way(loan=Loan(4))
+    call = SimpleNamespace(reply=None, parent=None, account=Account(Limits(calls_max=100), None, 50))
+    Carrier._given_up(carrier, call, way, SimpleNamespace(request=SimpleNamespace(request_id="r")), [], CHANGED)
+    assert (carrier.done, call.reply, call.account.calls_used) == ([("deliver", call, None)], ENDED.reply, 49)
