@@ -52,14 +52,6 @@ def test_a_call_that_moves_away_has_given_nothing_back():
     assert (root.calls_below, root.parts, list(root.waits_for)) == (0, None, [])
 
 
-def test_a_withdrawn_call_is_not_charged():
-    root = call("r")
-    child = call("r.1", root)
-    root.account.spend_call()
-    child.withdraw()
-    assert (root.account.calls_used, list(root.waits_for)) == (0, [])
-
-
 def test_only_the_newest_replies_are_kept():
     root = call("r")
     requests = [call(f"r.{number}").request for number in range(PARTS_KEPT_MAX + 1)]

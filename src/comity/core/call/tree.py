@@ -88,13 +88,6 @@ class Branch(Struct, eq=False, gc=False):
             key = self._objective
             top.objectives[key] = top.objectives.get(key, 0) + 1
 
-    def withdraw(self) -> None:
-        """Stand below its caller no more: it was not begun, and costs nothing."""
-        parent: Branch | None = self.parent
-        if parent is not None and parent.children is not None:
-            parent.children.pop(self, None)
-            self.account.give_back(1, 0)
-
     def detach(self) -> None:
         """Stand below its caller no more, without having ended."""
         parent: Branch | None = self.parent
