@@ -20,7 +20,7 @@ ENTER_MOST: Final = 3
 # Calls that wait enter one by one, the users in turn, at the pace of what can wait. Each call has some turns of the loop to
 # begin in.
 TURNS: Final = 4
-# While no user with few calls waits, so many enter together: the turns of the loop would serve no other call.
+# Calls of a line that enter together while no user with few calls waits: the turns of the loop would serve no other call.
 TOGETHER: Final = 16
 # How long after the calls of two users a node counts as shared.
 SHARED_NS: Final = 1_000_000_000

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 class Waiter:
     """Calls `then` in the step in which a call is delivered. A future would call it in the next turn of the loop.
 
-    What it calls must not start a call: the one that has ended still holds its place.
+    `then` must not start a call: the call that has ended still holds its place.
     """
 
     __slots__ = ("_then",)
