@@ -62,8 +62,9 @@ _AT_WORDS = (
     "|et işareti|et isareti|a còng"
     "|アットマーク|アット|골뱅이|艾特|小老鼠|שטרודל|כרוכית"
 )
+_BEHIND_COMMA = "com|org|net|de|fr|pl|nl|ru|ch|eu"  # typed for a dot
 _DOT = (
-    rf"(?:\.|,(?=(?:com|org|net)(?![a-z]))|[ ]?[\[({{<][ ]?(?:dot|{_DOT_WORDS}|\.)[ ]?[\])}}>][ ]?|[ ](?:dot"
+    rf"(?:\.|,(?=(?:{_BEHIND_COMMA})(?![a-z]))|[ ]?[\[({{<][ ]?(?:dot|{_DOT_WORDS}|\.)[ ]?[\])}}>][ ]?|[ ](?:dot"
     rf"|{_DOT_WORDS})[ ]|[ ]\.[ ]|_dot_)"
 )
 _AT = rf"(?:[ ]?[\[({{<][ ]?(?:at|ät|@|a|{_AT_WORDS})[ ]?[\])}}>][ ]?|[ ](?:ät|{_AT_WORDS})[ ]|_at_)"
@@ -271,7 +272,7 @@ CONTACT: tuple[PatternDetector, ...] = (
         ),
         shape_chars_max=832,
         hint=rf"[\[({{<][ ]?(?i:at|ät|@|a|dot|{_AT_WORDS}|{_DOT_WORDS}|\.)[ ]?[\])}}>]|[ ](?i:ät|{_AT_WORDS})[ ]"
-        rf"|(?i:_at_[^ ]{{1,64}}_dot_)|@[A-Za-z0-9\-]{{1,63}},(?:com|org|net)",
+        rf"|(?i:_at_[^ ]{{1,64}}_dot_)|@[A-Za-z0-9\-]{{1,63}},(?:{_BEHIND_COMMA})",
         accept=_accept_spelled,
     ),
     PatternDetector(

@@ -243,6 +243,7 @@ USER: Final = (
 NETWORK: Final = (
     "instagram|insta|ig|twitter|telegram|tiktok|snapchat|snap|skype|discord|threads|mastodon|wechat|kik|github|gitlab|linkedin"
     "|facebook|reddit|twitch|signal|icq|threema|vk|weibo|slack"
+    "|телеграм|телеграме|телеграмі|инстаграм|инстаграме|інстаграм|вконтакте"
 )
 MONTH: Final = (
     r"(?:jan(?:uary|uar|uari|vier)?|jänner|enero|gennaio|janeiro|stycznia|ledna|ianuarie|січня|января|ocak"
