@@ -49,7 +49,7 @@ _NOT_FIRST = frozenset(  # after a number: "24 Hour Drive", "3 Way Street parkin
         " Ways Lane Lanes Floor Seat Series Round Stage Product Test Half Speed Car Cars Bus Parking Traffic"
         " Point People Person Second Seconds Night"
         " Bit Byte Million Billion Thousand Dollar Euro Pound Angry Inch Foot Ton Core Axis Nights Story"
-        " Storey Door Wheel Piece Unit Units More New Open Free Extra",
+        " Storey Door Wheel Track Tracks String Piece Unit Units More New Open Free Extra",
     )
 )
 _SUFFIX = f"(?:{_PLAIN_SUFFIX}|{_AMBIGUOUS_SUFFIX})"

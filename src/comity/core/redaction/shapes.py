@@ -278,7 +278,8 @@ _BESIDE_ALONE = frozenset(
         "privat dienstlich geschäftlich privé perso maison casa trabajo oficina lavoro ufficio domicilio thuis werk dom praca "
         "visa mastercard amex maestro jcb discover unionpay diners credit debit full actual correct "
         "numeroon numerosta numerem numeru numery číslo číslu čísle számon számot számra номер номеру номером numret nummeret "
-        "numarası numaram numara numarasına numarasından numarayı numaradan numărul numero numéros ",
+        "numarası numaram numara numarasına numarasından numarayı numaradan numărul numero numéros "
+        "svp stp merci possible urgent vite pls plz thx zurück terug tillbaka tilbake tilbage back wieczorem proszę domattina ",
     )
 )
 BESIDE_ALONE: Final = "|".join(sorted(_BESIDE_ALONE))
@@ -307,10 +308,13 @@ _SAID = re.compile(
 )
 
 
+_WORKS = frozenset({"album", "song", "single", "novel", "book", "film", "movie", "title", "band", "poem", "painting", "game"})
+
+
 def is_said_of_thing(after: str) -> bool:
     """Return whether the words behind a number say whose it is: "202-555-0143 is the part number"."""
     said = _SAID.match(after)
-    return said is not None and is_foreign(said[1].lower())
+    return said is not None and (said[1].lower() in _WORKS or is_foreign(said[1].lower()))
 
 
 @lru_cache(maxsize=2048)
