@@ -38,6 +38,39 @@ def test_words_between_a_label_and_any_other_number_end_the_label(text):
     assert redacted(text) == text
 
 
+@pytest.mark.parametrize(
+    "text", ["Telefon domowy sąsiadki: 604 183 927", "Llame al fontanero urgente 634 918 275", "Teléfono de turno 612 345 678"]
+)
+def test_nine_digits_in_threes_are_a_phone_number_in_languages_that_write_it_so(text):
+    assert text[-11:] not in redacted(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Phone sales this year: 604 183 927",
+        "Telefon Umsatz: 604 183 927",
+        "Telefon satış adedi: 604 183 927",
+        "Ventas por teléfono del trimestre: 612 345 678",
+        "Telefon i internet razem: 604 183 927 zł",
+    ],
+)
+def test_nine_digits_in_threes_are_a_count_behind_words_that_say_so(text):
+    assert redacted(text) == text
+
+
+@pytest.mark.parametrize("text", ["85041260446 (PESEL)", "740.204.589-79 is his CPF", "40518196128 ist meine Steuer-ID."])
+def test_a_number_with_a_check_digit_may_have_its_label_behind_it(text):
+    assert redacted(text).startswith("[[")
+
+
+@pytest.mark.parametrize(
+    "text", ["85041260447 (PESEL)", "106823607 (BSN validation) rows", "98963893188 is the OIB byte count"]
+)
+def test_a_label_behind_a_number_without_a_check_digit_or_before_a_noun_says_nothing(text):
+    assert redacted(text) == text
+
+
 def test_the_words_behind_a_number_take_back_a_plain_one_alone():
     assert redacted("call 4165550132 widgets") == "call 4165550132 widgets"
     assert redacted("ligue para (21) 99812-4477 ainda hoje") == "ligue para [[PHONE_1_kqzmtwbf]] ainda hoje"

@@ -175,6 +175,35 @@ def test_a_number_is_hidden_only_when_its_key_names_it_and_comes_back_as_a_numbe
     assert restore_text("it was [[SSN_1_kqzmtwbf]]", vault) == "it was 219099999"
 
 
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"kontakt": {"mobilnummer": 4791746382}},
+        {"contact": {"mobile": 4915734827193}},
+        {"users": [{"gsm": 32478384927}]},
+        {"owner": {"cell": 14158384927}},
+        {"personne": {"portable": 638492715}},
+    ],
+)
+def test_a_number_under_a_key_for_mobiles_is_hidden_if_it_is_valid_with_or_without_its_country_code(document):
+    assert len(redact_value(document, new_vault()).found) == 1
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"mobile": 2345678},
+        {"mobile": 999999999999},
+        {"traffic": {"mobile": 4182736012}},
+        {"mobile": 4182736012, "desktop": 3918273645},
+        {"mobile_calls": 4915734827193},
+        {"mobile_users": 4155550132},
+    ],
+)
+def test_a_number_under_a_key_for_mobiles_that_counts_stays(document):
+    assert redact_value(document, new_vault()).value == document
+
+
 def test_a_number_obeys_the_policy():
     policy = Policy({"SSN": Action.MASK, "PHONE": Action.ALLOW})
     value = redact_value({"ssn": 219099999, "phone": 4165551234}, new_vault(), policy).value

@@ -94,14 +94,14 @@ def as_words(before: str) -> str:
     return head + joint
 
 
-def _counts(words: str) -> bool:
+def says_count(words: str) -> bool:
     """Return whether words say that the number behind them counts something, or is the number of a thing."""
     return any(is_foreign(word.lower()) or COUNTED.match(f" {word}") for word in words.split())
 
 
 def without_owners(before: str) -> Iterator[str]:
     """Yield the text before a value without the words that say which or whose it is, one owner less each time."""
-    if ")" in before[-5:] and (bracketed := _BRACKETED.search(before)) and not _counts(bracketed["words"]):
+    if ")" in before[-5:] and (bracketed := _BRACKETED.search(before)) and not says_count(bracketed["words"]):
         before = before[: bracketed.start()] + before[bracketed.end() :]
         yield before
     for _ in range(_OWNERS_MAX):

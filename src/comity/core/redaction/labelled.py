@@ -9,11 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property, lru_cache
+from enum import Enum, auto
+from functools import cached_property, lru_cache
 
 from comity.core.redaction.detector import Category
-from comity.core.redaction.joints import as_words, without_owners
+from comity.core.redaction.joints import as_words, says_count, without_owners
 from comity.core.redaction.labels import PERSONS
+from comity.core.redaction.normal import is_readable
 from comity.core.redaction.shapes import (
     COUNTED,
     HINT_AFTER_LETTER,
@@ -25,7 +27,6 @@ from comity.core.redaction.shapes import (
     compile_all,
     compile_test,
     in_hint,
-    is_foreign,
 )
 
 _JOINT_WORDS = frozenset(
@@ -63,7 +64,6 @@ _STARTS_MAX = 7
 _START = re.compile(rf"(?<![^\W_])(?<![{MARKS}])[^\W_]|(?=[^\W_])[\u2e80-\U0010ffff]")  # which have no spaces between words
 _WORD = re.compile(rf"(?:[^\W_]|[{MARKS}])+")
 _IS_MARK = re.compile(f"[{MARKS}]")
-_BEHIND = r"[0-9]{2}[ ](?i:ist?|\(|-|–)[ a-zA-Z]{0,24}(?i:phone|cell|mob|tel|fon|fax)"
 _UP_TO_DIGIT = re.compile("(?s:.*)[0-9]")
 _VALUE_CHARS_MIN = 5
 _WORD_AT_END = re.compile(r"[ \u00a0][A-Za-z]{3,}\Z")  # which follows a number: "12345678 printed"
@@ -71,6 +71,38 @@ _PREFIX = re.compile(r"(?<![A-Za-z])[A-Z]{1,3}-\Z")  # of a code: "RG-585-54-002
 _PLAIN_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?|[0-9]{1,3}(?:[ \u00a0.,][0-9]{3})+")
 _BANK = re.compile(r"[ ]?[\u4e00-\u9fff\uac00-\ud7af]{1,8}(?:은행|銀行|银行)[ :：]{0,2}\Z")  # whose account it is
 _CUT = re.compile(r"(?<=[A-Za-z0-9)])(?![A-Za-z0-9(])")
+
+
+class Gap(Enum):
+    """Which words stand between a label and a number, apart from joints and persons."""
+
+    NONE = auto()
+    DESCRIBED = auto()  # words in small letters that say which or whose it is: "Telefon domowy sąsiadki"
+    OTHER = auto()
+
+
+# Words that say that a number behind them adds up what the label names: "Telefon satış adedi".
+_TOTALS = frozenset(
+    re.findall(
+        r"\S+",
+        "público pública instalado instalados gideri giderleri ve i y e und and sales sold made produced shipped used "
+        "satış adedi sayısı toplam sprzedaż sprzedane sprzedanych ogółem razem łącznie liczba koszt koszty budżet celkem "
+        "celkom součet počet náklady rozpočet ventas vendidos vendido gasto gastos ingresos acumulado acumulados cantidad "
+        "vendas custo custos gesamt umsatz kosten anzahl verkauft vendus ventes coût coûts nombre venduti vendite totale "
+        "costi antal sålda solgte kostnader verkocht aantal omzet összesen eladott всего продано количество итого разом "
+        "продажі кількість общо vânzări bucăți ukupno prodano skupaj σύνολο πωλήσεις",
+    )
+)
+# "ventas por teléfono del trimestre": the label says by what way, not what the number is.
+_THROUGH = re.compile(
+    r"(?<![^\W_])(?:by|over|via|per|por|par|pelo|przez|z|mit|am|přes)[ ](?:el |le |la |il )?\Z", re.IGNORECASE
+)
+# What a label follows that is no part of a longer name: "líneas de teléfono activas".
+_BORDER = re.compile(
+    r"(?:\A|[^\w ][ ]*|(?<![^\W_])(?:numer|nr|número d[eo]|el|mi|su|o|meu|mój|moja|jej|jego|nowy|favor|proszę|prosím))[ ]?\Z",
+    re.IGNORECASE,
+)
+_PLACED = frozenset({"z", "ze", "w", "we", "v", "en", "de", "do", "da", "em", "na"})  # words before the name of a place
 
 
 @dataclass(frozen=True)
@@ -81,7 +113,14 @@ class Rule:
     is_valid: Callable[[str], bool]
     not_followed: LatePattern | None = None  # what may not follow a bare number under this label
     is_valid_apart: Callable[[str], bool] | None = None  # the same where up to three other words stand between label and number
+    is_valid_described: Callable[[str], bool] | None = None  # the same where these are in small letters, if that differs
     with_colon: bool = True  # whether the label names a value behind a colon: "text: 4155550132" is any text
+
+    def is_valid_behind(self, gap: Gap) -> Callable[[str], bool]:
+        """Return what makes a number valid behind some words."""
+        if gap is Gap.NONE or self.is_valid_apart is None:
+            return self.is_valid
+        return self.is_valid_described or self.is_valid_apart if gap is Gap.DESCRIBED else self.is_valid_apart
 
 
 @dataclass(frozen=True, eq=False)  # compared as what it is: of each there is one
@@ -98,8 +137,11 @@ class LabelledDetector:
     hint_value: str = "[0-9]"  # what of a value stands somewhere after its label
     hint_foreign: str = ""  # labels of languages whose words have no borders there
     not_followed: LatePattern | None = None  # what may not follow a value that has no label with a colon
-    trailing: LatePattern | None = None  # a label that may follow instead: "416 555 1234 is my cell"
+    trailing: LatePattern | None = None  # a label that may follow instead: "416 555 1234 is my cell"; its group `label`
+    hint_behind: str = ""  # what every text matches in which such a label follows
     keys: LatePattern | None = None  # what a JSON key must end with for a number under it; any label if None
+    keys_weak: LatePattern | None = None  # whole keys under which a number must be `is_valid_bare`
+    is_valid_bare: Callable[[str], bool] | None = None
     is_number: bool = True  # whether the first word of every value has a digit in it
     ids: bool = True  # whether "id" behind a label still means the number: "Aadhaar id" does, "call id" does not
 
@@ -109,8 +151,12 @@ class LabelledDetector:
         words = f"{HINT_BEFORE_LETTER}(?i:{in_hint(self.hint_labels)}){HINT_AFTER_LETTER}|[a-z](?:{_camel(self.hint_labels)})"
         if self.hint_foreign:
             words += f"|(?i:{self.hint_foreign})"
-        trailing = "" if self.trailing is None else f"|{_BEHIND}"
+        trailing = f"|{self.hint_behind}" if self.hint_behind else ""
         return f"(?:{words}){HINT_GAP}(?:{self.hint_value}){trailing}"
+
+    @cached_property
+    def _test_behind(self) -> Callable[[str], bool]:
+        return compile_test(self.hint_behind)
 
     @cached_property
     def _labels(self) -> re.Pattern[str]:
@@ -118,8 +164,8 @@ class LabelledDetector:
         return re.compile(rf"(?:{labels}){_JOINT_SUFFIX}", re.IGNORECASE)
 
     @cached_property
-    def _rule(self) -> Callable[[str], tuple[int, bool, bool] | None]:
-        """The rule whose label ends a text, whether a colon follows it, and whether other words stand between.
+    def _rule(self) -> Callable[[str], tuple[int, bool, Gap] | None]:
+        """The rule whose label ends a text, whether a colon follows it, and which other words stand between.
 
         Remembered: the words before values are few.
         """
@@ -130,7 +176,7 @@ class LabelledDetector:
         """A test for whether a label stands in an ASCII text: before most numbers there is none, and it says so quickly."""
         return compile_test(f"(?i:{self.hint_labels}|{self.hint_foreign or self.hint_labels})")
 
-    def _find_rule(self, before: str) -> tuple[int, bool, bool] | None:
+    def _find_rule(self, before: str) -> tuple[int, bool, Gap] | None:
         if _PREFIX.search(before):
             return None
         before = as_words(before)
@@ -139,17 +185,17 @@ class LabelledDetector:
         if before.isascii() and not self._could_name(before):
             return None
         found = self._rule_right_before(before)
-        if found is None or found[2]:  # what stands between may say whose the number is
+        if found is None or found[2] is not Gap.NONE:  # what stands between may say whose the number is
             for shorter in without_owners(before):
-                near = self._rule_right_before(shorter)
-                if near is not None and not near[2]:
+                near = self._rule_right_before(shorter, is_cut=True)
+                if near is not None and near[2] is Gap.NONE:
                     before, found = shorter, near
                     break
         return None if found is None else (found[0], ":" in before[found[1] :], found[2])
 
-    def _rule_right_before(self, before: str) -> tuple[int, int, bool] | None:
-        """Return the rule whose label ends a text, where the label ends, and whether other words stand between."""
-        starts, end, apart = _starts(before), len(before), 0
+    def _rule_right_before(self, before: str, *, is_cut: bool = False) -> tuple[int, int, Gap] | None:
+        """Return the rule whose label ends a text, where the label ends, and which other words stand between, or were cut."""
+        starts, end, apart, gap = _starts(before), len(before), 0, Gap.NONE
         for _ in range(_JOINTS_MAX):
             while end and not before[end - 1].isalnum() and not _IS_MARK.match(before, end - 1):
                 if before[end - 1] in _NO_JOINTS:
@@ -160,21 +206,28 @@ class LabelledDetector:
             for start in starts[-_STARTS_MAX:]:
                 if label := self._labels.fullmatch(before, start, end):
                     number = int((label.lastgroup or "rule0")[4:])
-                    return None if apart and self.rules[number].is_valid_apart is None else (number, end, apart > 0)
+                    if (apart or is_cut) and _THROUGH.search(before, 0, start):
+                        gap = Gap.OTHER
+                    if gap is Gap.DESCRIBED and not _BORDER.search(before, 0, start):
+                        gap = Gap.OTHER
+                    return None if apart and self.rules[number].is_valid_apart is None else (number, end, gap)
             word = starts.pop()
             if not self.ids and before[word:end].lower() == "id":
                 return None
             is_second_name = before[word - 1 : word] == "/"  # "NRIC/FIN"
             if not is_second_name and before[word:end].lower() not in _JOINT_WORDS:
                 apart += 1
-                if apart > _APART_MAX or is_foreign(before[word:end].lower()) or before[word:end].isupper():
+                between = before[word:end]
+                if apart > _APART_MAX or between.isupper() or between.lower() in _TOTALS or says_count(between):
                     return None
+                is_small = between.islower() or (starts and before[starts[-1] : word].rstrip() in _PLACED)
+                gap = Gap.DESCRIBED if is_small and gap is not Gap.OTHER else Gap.OTHER
             end = word
         return None
 
     def prepare(self) -> None:
         """Compile the patterns that are otherwise compiled on first use."""
-        compile_all(self.pattern, self.not_followed, self.trailing, self.keys)
+        compile_all(self.pattern, self.not_followed, self.trailing, self.keys, self.keys_weak)
         _ = self._labels, self._could_name
 
     def spans(self, text: str, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, int]]:
@@ -205,7 +258,7 @@ class LabelledDetector:
         if self.trailing is None:
             return False
         part = text[start:end]
-        return not part.isascii() or _test_behind()(part)  # the test cannot read a lone surrogate
+        return not is_readable(part) or self._test_behind(part)
 
     def fits(self, before: str, after: str) -> bool:
         """Return whether a label stands right before, or after."""
@@ -216,8 +269,18 @@ class LabelledDetector:
     def names(self, key: str) -> bool:
         """Return whether the key means the number: "phone number" does, "phone calls" does not."""
         if self.keys is not None:
-            return any(self.keys.compiled.fullmatch(" ".join(key.split()[-count:])) for count in (1, 2))
+            return self._ends_with_key(key) or (self.keys_weak is not None and bool(self.keys_weak.compiled.fullmatch(key)))
         return self._rule(_last_words(f"{key}: ")) is not None
+
+    def _ends_with_key(self, key: str) -> bool:
+        words = key.split()
+        return self.keys is None or any(self.keys.compiled.fullmatch(" ".join(words[-count:])) for count in (1, 2))
+
+    def holds(self, key: str, number: str) -> bool:
+        """Return whether the digits of a JSON number are valid from first to last under a key that `names` them."""
+        if self.is_valid_bare is not None and not self._ends_with_key(key):
+            return self.is_valid_bare(number)
+        return self.judge(number, f"{key}: ", "") == len(number)
 
     def names_column(self, head: str) -> bool:
         """Return whether the head of a column says that its cells are of this kind."""
@@ -235,12 +298,10 @@ class LabelledDetector:
         tail = _last_words(before)
         found = self._rule(tail)
         if found is None:
-            if self.trailing is None or not self.trailing.compiled.match(after):
-                return 0
-            return len(value) if any(rule.is_valid(value) for rule in self.rules) else 0
-        number, is_said, is_apart = found
+            return 0 if self.trailing is None else self._judge_behind(self.trailing.compiled, value, after)
+        number, is_said, gap = found
         rule = self.rules[number]
-        is_valid = rule.is_valid_apart if is_apart and rule.is_valid_apart is not None else rule.is_valid
+        is_valid = rule.is_valid_behind(gap)
         if is_said and not rule.with_colon:
             return 0
         for cut in _cuts(value):
@@ -249,19 +310,29 @@ class LabelledDetector:
                 is_counted = (
                     rest
                     and _PLAIN_NUMBER.fullmatch(value, 0, cut)
-                    and (COUNTED.match(rest) or (not is_said and self._counts(rule, rest)))
+                    and (COUNTED.match(rest) or self._counts(rule, rest, is_said=is_said))
                 )
                 return 0 if is_counted else cut
         return 0
 
-    def _counts(self, rule: Rule, rest: str) -> bool:
+    def _judge_behind(self, trailing: re.Pattern[str], value: str, after: str) -> int:
+        """Return how many leading characters of `value` are a valid number that a label behind it names."""
+        for cut in _cuts(value):
+            if (label := trailing.match(value[cut:] + after)) and any(is_valid(value[:cut]) for is_valid in self._named(label)):
+                return cut
+        return 0
+
+    def _named(self, label: re.Match[str]) -> Iterator[Callable[[str], bool]]:
+        """Yield what makes a number valid before a label: the rule of the label, with its check digit, or any rule."""
+        if "label" not in label.groupdict():
+            yield from (rule.is_valid for rule in self.rules)
+        elif found := self._rule(f"{label['label']}: "):
+            yield self.rules[found[0]].is_valid_behind(Gap.OTHER)
+
+    def _counts(self, rule: Rule, rest: str, *, is_said: bool) -> bool:
         """Return whether the words behind a plain number say that it counts something."""
-        return any(one is not None and one.compiled.match(rest) for one in (self.not_followed, rule.not_followed))
-
-
-@cache
-def _test_behind() -> Callable[[str], bool]:
-    return compile_test(_BEHIND)
+        counted = (rule.not_followed,) if is_said else (self.not_followed, rule.not_followed)
+        return any(one is not None and one.compiled.match(rest) for one in counted)
 
 
 def _cuts(value: str) -> Sequence[int]:

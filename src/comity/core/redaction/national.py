@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from comity.core.redaction.detector import Category
 from comity.core.redaction.labelled import LabelledDetector, Rule
-from comity.core.redaction.shapes import AFTER, BEFORE, LatePattern, digits_of
+from comity.core.redaction.shapes import AFTER, BEFORE, HINT_AFTER_LETTER, LatePattern, digits_of
 
 # The module of python-stdnum, and the words that name its number.
 _PERSONAL: Final = {
@@ -408,7 +408,13 @@ def _compact(value: str) -> str:
     return re.sub(r"[ \u00a0./-]", "", value).upper()
 
 
+# "85041260446 (PESEL)", "740.204.589-79 is his CPF".
+_IS = "is|was|ist|jest|est|es|är|er|è|é"
+_WHOSE = "my|our|his|her|their|your|meine?|seine?|ihre?|mon|son|mi|su|mój|jego|jej|mitt|mijn|zijn|meu|mio"
+
+
 def _detector(name: str, kind: str, priority: int, numbers: dict[str, str]) -> LabelledDetector:
+    checked = "|".join(label for module, label in numbers.items() if module not in _WITHOUT_CHECKSUM).replace("nummer", _NUMMER)
     return LabelledDetector(
         name=name,
         type=kind,
@@ -420,6 +426,12 @@ def _detector(name: str, kind: str, priority: int, numbers: dict[str, str]) -> L
         hint_foreign="егн|јмбг|身份|身分|公民|आधार|マイナンバー|個人番号|주민|เลข|บัตร|ประชาชน|снилс|תעודת|זהות|паспорт|年金|在留|統一|قومي"
         "|полис|омс|иин|жсн|пинфл|личный|идентиф|унзр|ембг|αμκα|αφμ|инн|рнокпп|іпн|thuế",
         not_followed=_COUNTED,
+        trailing=LatePattern(
+            rf"[ ](?:\(|(?:{_IS})[ ](?:{_WHOSE})[ ])(?P<label>{checked})(?:[ -](?:number|no|{_NUMMER}|num[eé]ro|número|numer))?"
+            r"(?=[).,;:!?\n]|\Z)",
+            re.IGNORECASE,
+        ),
+        hint_behind=rf"[0-9A-Za-z][ ](?:\(|(?i:{_IS})[ ](?i:{_WHOSE})[ ])(?i:{checked}){HINT_AFTER_LETTER}",
     )
 
 

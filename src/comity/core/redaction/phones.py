@@ -17,7 +17,7 @@ from comity.core.redaction.shapes import LatePattern, digits_of
 _ENGLISH = "US GB AU IN IE NZ ZA SG HK PH NG KE MY"
 _REGIONS = (
     f"{_ENGLISH} DE AT CH FR BE ES IT PT NL PL SE NO DK FI CZ HU RO GR TR RU UA CN TW JP KR BR MX AR CL CO"
-    f" IL AE SA EG TH VN ID PK"
+    f" IL AE SA EG TH VN ID PK SK SI HR RS BG PE"
 )
 _PHONE = LatePattern(
     r"(?<![A-Za-z0-9_+])(?:\+?[0-9]|\([0-9+])(?:[ \u00a0\u202f./()\-\u2010-\u2015·•_]{0,3}[0-9]){6,14}(?:["
@@ -47,7 +47,30 @@ _REACH = (
     r"|연락|ติดต่อ|kapcsolat|yhteys(?:tiedot)?|kontakta|volejte|volat|sunați|hívja|pozovite"
 )
 _WHERE = "fixe|fijo|fisso|festnetz|büro|bureau|ufficio|oficina|kantoor|biuro|kontor|toimisto|офис"  # where the phone is
-_CALL = r"ll[aá]m[a-z]{1,5}|chiam[a-z]{1,5}|appele[rz]|zadzwo[a-zń]{1,5}|ligue|telefonare|joindre|hívj(?:a|on)"
+# Verbs of calling; the person who is called may stand behind them: "rappelez le plombier au 06 …".
+_CALL = (
+    r"ll[aá]m[a-z]{1,5}|(?:ri)?chiam[a-z]{1,5}|r?appele[rz]|r?appelle|joindre|joignez|t[eé]l[eé]phone[rz]"
+    r"|(?:za|od)?dzwo[nń][a-zć]{0,5}|zadzwo[a-zń]{1,5}|lig(?:ar|ue|uem)|telefon(?:are|ieren|ować)|hívj(?:a|on)|hívd"
+    r"|ruf(?:en(?: sie)?)?(?: bitte)?|bel(?:len)?|ring[ae]|soi(?:ta|ttakaa)|(?:za)?vol(?:at|[ae]j(?:te)?)|suna[țt]i|sună"
+    r"|(?:na|po)zov(?:i|ite)|pokli[čc]i(?:te)?|(?:по|пере)?звони(?:те|ть)?|(?:за|пере)?дзвон(?:и|іть)"
+    r"|подзвон(?:и|іть)|(?:за)?телефонуй(?:те)?|обад(?:и|ете)(?: се)?|обаждайте(?: се)?"
+    r"|τηλεφών(?:ησε|ησέ)|τηλεφωνήστε|καλέστε|κάλεσε|πάρτε|arayın"
+)
+# The same, and labels, of languages in which nine digits in three groups are a phone number.
+_CALL_IN_THREES = (
+    r"(?:llama(?:d|r|lo|la|le)?|ll[aá]me(?:n|lo|la|le)?)(?: al?)?|lig(?:ar|ue|uem)(?: para| ao?)?"
+    r"|(?:za|od)?dzwo[nń](?:i[cć]|cie)?|(?:za)?vol(?:at|[ae]j(?:te)?)"
+)
+_IN_THREES = (
+    r"tel[eé]fon[oeu]?|teléfono (?:m[oó]vil|fijo)|telefon kom[oó]rkowy|(?:numer|nr\.?) tel(?:efonu)?|telem[oó]vel|m[oó]vil"
+    r"|kom[oó]rk[ai]|telef[oó]n(?:ne číslo|ní číslo)?|telefonní číslo"
+)
+# In English these are nouns too, so that an article or a pronoun must follow.
+_CALL_WHOM = r"(?:call|ring|phone|text)(?: back)? (?:the|my|our|your|his|her|their)"
+_DIAL = "набер(?:и|ите|іть)"  # which also is what is done to points
+# Norwegian and Danish numbers have eight digits.
+_RING_TO = r"ring til [^\W\d_]{3,20}"
+_RING = r"ring [^\W\d_]{3,16}(?:en|et)"  # also "ring token", so that groups of two are none
 _CONTENT = "text(?:ing|ed)?|message"  # "text: …" and `{"text": …}` hold any text
 _AT = (
     r"(?:(?:call|text|ring|dial|reach|reached|contact|message|phone|erreichbar|available|reachable)(?:ing|ed"
@@ -56,6 +79,18 @@ _AT = (
     r"|contact(?:er|ar)|lig(?:ar|ue)|kontaktier(?:en|t)|(?:za)?vol(?:at|ejte?)|hívj(?:a|on)|suna[țt]i|ring[ea]|pozovite"
     r"|(?:по)?звони(?:те|ть)?|(?:за)?телефонуйте|(?:за)?дзвоніть|обаждайте|ara(?:yın|yabilirsiniz)|ulaşabilirsiniz)"
     r"(?:[ ](?:[^\W\d]|[.'’]){1,16}){0,4}?[ ](?:at|on|under|via|unter|auf|au|al|an|op|på|pod|numeroon|til|na|no|ao|по|на|за)"
+)
+# Keys of a number that may also be a count, and words in keys that say that it is one.
+_MOBILE = (
+    r"mobile|mobil|mobile? ?(?:phone|telefon|tel)|mobil(?:nummer|nr|szám|szam)|handy(?:nr)?|cell|cell ?phone|gsm(?: ?nummer)?"
+    r"|cel|telemovel|telemóvel|telefone|m[oó]vil|cellulare|portable|natel|kom[oó]rka|telefoon(?:nummer)?|mobiel"
+    r"|(?:matka)?puhelin(?:numero)?|tlf|telefonszám|mobitel|msisdn|ponsel|no hp|numer telefonu|telefon(?:ní|ne) (?:číslo|cislo)"
+    r"|rufnummer|rückrufnummer|телефон|мобильный|мобільний|τηλέφωνο|κινητό|手机号?|手機|電話番号|携帯|전화번호|휴대폰"
+)
+_MEASURED = (
+    "traffic|sessions?|visits?|views?|clicks?|sales|revenue|costs?|channels?|devices?|share|split|breakdown"
+    "|stats|statistics|metrics|usage|counts?|totals?|calls|minutes|bytes|by|per|number of|impressions|downloads|installs"
+    "|spend|budget|population|subscriptions|coverage|network|platforms?"
 )
 _LABELS_OF_HINT = (
     r"[a-z ]*phones?|fon|kom|gsm|hp|namba(?:ri)?|cel|portable|mobile?|mob|cell|tel|ph|fax|telefax|whatsapp|viber|call"
@@ -78,38 +113,59 @@ _COUNTED = LatePattern(
     r"|directly|daily|tonight|this|we|i|he|she|they|you|it|und|oder|et|ou|y|o"
     r"|e|ab|an|von|nach|pour|para|per|och|og|en|day|was|has|my|his|her|their|our|the|no|yes|cell|fax|tel"
     r"|phone|out|again|later|next|same|every|whenever|anruf"
+    r"|svp|stp|merci|pls|plz|ce|cet|cette|hoy|mañana|ahora|demain|maintenant|heute|morgen|oggi|hoje|agora|dziś|dnes|nu|nå|idag"
+    r"|wieczorem|rano|jutro|kvůli|ohledně|żeby|domani|domattina|večer|zítra|terug|zurück|tillbaka|tilbake"
     r"|dopo|le|la|les|il|lo|gli|un|una|des|du|de|del|della|di|da|dal|con|su|ou|mais|si|sauf|avant|après|par|sur|pero|antes"
     r"|después|por|hasta|desde|em|até|depois|ao|of|app|even|na|voor|tot|vanaf|bel|lub|albo|po|do|od|przed|works|valid|nur|bitte"
     r"|ist|erbeten|gerne|bis|zwischen|mit|dringend"
     r"|extension|called|rang|answered|immediately|quickly|soon|morning|while|within)\b|[a-z_]{2,20}[=:])[a-z]{2,})"
 )
+_AMOUNT = LatePattern(
+    r"[ \u00a0]?(?:EUR|USD|PLN|CZK|COP|MXN|PEN|BRL|ARS|CLP|TRY|TL(?![A-Za-z])|Kč|zł|pesos|reais|mil(?![a-z]))"
+)
 _BARE = re.compile(r"[0-9]+")
+_BARE_DIGITS_MIN = 9
+_THREES = re.compile(r"[1-9][0-9]{2}(?:[ \u00a0][0-9]{3}){2}")
+_THREES_REGIONS = "ES PL CZ SK PT PE"
+_PAIRS = re.compile("[2-9][0-9](?:[ ][0-9]{2}){3}")
+_NORWEGIAN = re.compile("[2-9][0-9]{2}[ ][0-9]{2}[ ][0-9]{3}")
 _PLAIN = re.compile(r"[0-9.,]+|[0-9]{1,3}(?:[ \u00a0][0-9]{3})+")
 
 
 @cache
-def _patterns(region: str) -> tuple[str, re.Pattern[str]] | None:
-    """Return the trunk prefix and the pattern of the national numbers of a country."""
+def _patterns(region: str, *, is_mobile: bool = False) -> tuple[str, re.Pattern[str]] | None:
+    """Return the trunk prefix and the pattern of the national numbers of a country, or of its mobile ones alone."""
     from phonenumbers import PhoneMetadata  # noqa: PLC0415  slow to import, and most texts have no phone number
 
     metadata = PhoneMetadata.metadata_for_region(region, None)
     if metadata is None or metadata.general_desc is None:
         return None
-    described = (metadata.fixed_line, metadata.mobile, metadata.toll_free, metadata.voip)
+    described = (metadata.mobile,) if is_mobile else (metadata.fixed_line, metadata.mobile, metadata.toll_free, metadata.voip)
     patterns = [one.national_number_pattern for one in described if one is not None and one.national_number_pattern]
     return metadata.national_prefix or "", re.compile("|".join(f"(?:{pattern})" for pattern in patterns))
 
 
-def is_national(digits: str, regions: str = _REGIONS) -> bool:
+def is_national(digits: str, regions: str = _REGIONS, *, is_mobile: bool = False) -> bool:
     """Return whether digits are a national number of one of the countries, with or without its trunk prefix."""
     for region in regions.split():
-        known = _patterns(region)
+        known = _patterns(region, is_mobile=is_mobile)
         if known is None:
             continue
         prefix, pattern = known
         if pattern.fullmatch(digits) or (prefix and digits.startswith(prefix) and pattern.fullmatch(digits[len(prefix) :])):
             return True
     return False
+
+
+def is_international(digits: str) -> bool:
+    """Return whether digits are the code of a country and one of its national numbers."""
+    from phonenumbers import COUNTRY_CODE_TO_REGION_CODE  # noqa: PLC0415  as above
+
+    return any(
+        (known := _patterns(region)) is not None and known[1].fullmatch(digits, length)
+        for length in (1, 2, 3)
+        for region in COUNTRY_CODE_TO_REGION_CODE.get(int(digits[:length]), ())
+    )
 
 
 def _number(value: str) -> str:
@@ -135,12 +191,36 @@ def _is_phone(value: str) -> bool:
     digits = _number(value)
     if not _BARE.fullmatch(value) and re.fullmatch(r"[2-9][0-9]{2}[-. ][0-9]{4}", value):
         return True
-    return 9 <= len(digits) <= 12 and (is_national(digits) or re.fullmatch(r"1?[2-9][0-9]{9}", digits) is not None)
+    if 9 <= len(digits) <= 12 and (is_national(digits) or re.fullmatch(r"1?[2-9][0-9]{9}", digits) is not None):
+        return True
+    return len(digits) == 13 and is_international(digits)
 
 
 def _is_grouped(value: str) -> bool:
     """With other words behind the label the number must be grouped, or begin, as phone numbers do, and be valid somewhere."""
     return (value[0] in "0+" or _PLAIN.fullmatch(value) is None) and _is_plausible(value) and _is_phone(value)
+
+
+def _is_in_threes(value: str) -> bool:
+    """Count a number in groups of three too, which elsewhere is a count, if countries that write it so have it."""
+    return _is_grouped(value) or (_THREES.fullmatch(value) is not None and is_national(digits_of(value), _THREES_REGIONS))
+
+
+def _is_rung(value: str) -> bool:
+    return _is_dialled(value) and is_national(_number(value), _ENGLISH)
+
+
+def _is_norwegian(value: str) -> bool:
+    return _is_grouped(value) or (_NORWEGIAN.fullmatch(value) is not None and is_national(digits_of(value), "NO"))
+
+
+def _is_nordic(value: str) -> bool:
+    return _is_norwegian(value) or (_PAIRS.fullmatch(value) is not None and is_national(digits_of(value), "NO DK"))
+
+
+def _is_worldwide(digits: str) -> bool:
+    """Count a bare number that begins with the code of its country, or a mobile's national one, of nine digits or more."""
+    return len(digits) >= _BARE_DIGITS_MIN and (is_international(digits) or is_national(digits, is_mobile=True))
 
 
 def _is_dialled(value: str) -> bool:
@@ -158,11 +238,17 @@ PHONES = LabelledDetector(
     category=Category.CONTACT,
     priority=42,
     pattern=_PHONE,
-    rules=[Rule(_AT, _is_reached), Rule(PHONE, _is_plausible, is_valid_apart=_is_grouped),
+    rules=[Rule(_CALL_IN_THREES, _is_reached, _AMOUNT, is_valid_apart=_is_grouped, is_valid_described=_is_in_threes),
+           Rule(_AT, _is_reached, is_valid_apart=_is_grouped), Rule(_DIAL, _is_dialled, is_valid_apart=_is_dialled),
+           Rule(_CALL_WHOM, _is_rung, is_valid_apart=_is_rung), Rule(_RING_TO, _is_nordic), Rule(_RING, _is_norwegian),
+           Rule(_IN_THREES, _is_plausible, _AMOUNT, is_valid_apart=_is_grouped, is_valid_described=_is_in_threes),
+           Rule(PHONE, _is_plausible, is_valid_apart=_is_grouped),
            Rule(_STRONG, _is_plausible, is_valid_apart=_is_grouped),
+           Rule(_CALL, _is_phone, is_valid_apart=_is_grouped),
            Rule(_WEAK, _is_phone, LatePattern(r"[ ]of[ ]")), Rule(_CONTENT, _is_phone, with_colon=False),
-           Rule(_WHERE, _is_dialled), Rule(_REACH, _is_phone), Rule(_CALL, _is_phone, is_valid_apart=_is_grouped)],
-    hint_labels=f"{_LABELS_OF_HINT}|{PHONE}|{_WHERE}|{_REACH}|zadzwo[a-zń]+|telefonare",
+           Rule(_WHERE, _is_dialled), Rule(_REACH, _is_phone)],
+    hint_labels=f"{_LABELS_OF_HINT}|{PHONE}|{_WHERE}|{_REACH}|{_CALL}|{_DIAL}",
+    hint_behind=r"[0-9]{2}[ ](?i:ist?|\(|-|–)[ a-zA-Z]{0,24}(?i:phone|cell|mob|tel|fon|fax)",
     hint_value=r"[0-9](?:[ \u00a0\u202f./()\-\u2010-\u2015·•_]{0,3}[0-9]){6}",
     not_followed=_COUNTED,
     ids=False,
@@ -176,4 +262,6 @@ PHONES = LabelledDetector(
         r"(?:phones?|telephones?|tel|fax|telefax|whatsapp|handynummer|telefon|telefonnummer|telefono|teléfono"
         r"|celular|(?:phone|mobile|cell|contact|fax|telephone)"
         r" ?(?:numbers?|no|num|nr))", re.IGNORECASE),
+    keys_weak=LatePattern(rf"(?!(?:.*[ ])?(?:{_MEASURED})(?: |\Z))(?:.*[ ])?(?:{_MOBILE})", re.IGNORECASE),
+    is_valid_bare=_is_worldwide,
 )  # fmt: skip

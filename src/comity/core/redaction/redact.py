@@ -59,6 +59,7 @@ _NUMBERED = frozenset(
     re.findall(r"\w+", "number no nr numero número numéro nummer numer número номер 号码 番号 번호")
 )  # `{"type": "PESEL", "number": …}`, but `{"account": {"number": …}}`
 _NUMBERED |= {f"{first}{last}" for first in ("id", "document", "doc") for last in ("Number", "_number", "No", "_no")}
+_DEVICES = frozenset({"desktop", "tablet"})  # beside which "mobile" is a figure
 _HEADS = frozenset({"columns", "cols", "header", "headers", "heads", "fields", "keys", "names"})
 _ROWS = frozenset({"rows", "data", "values", "records", "items", "table"})
 _HEAD = re.compile(r"[^\W\d_][^\d\n\0]{0,36}")
@@ -329,10 +330,10 @@ def _is_group(item: Any) -> bool:
     return 1 <= len(text) <= 6 and text.isascii() and text.isalnum() and text.isupper() is not text.isdigit()
 
 
-def _is_whole(detector: Detector, number: str, before: str) -> bool:
-    """Return whether a number is a valid value of the detector from its first digit to its last."""
+def _is_whole(detector: Detector, number: str, key: str) -> bool:
+    """Return whether a number under a key that names it is a valid value of the detector from its first digit to its last."""
     if isinstance(detector, LabelledDetector):
-        return detector.judge(number, before, "") == len(number)
+        return detector.holds(key, number)
     if isinstance(detector, PatternDetector) and not detector.group:
         return detector.span_at(number, 0, len(number)) == (0, len(number))
     return (0, len(number)) in detector.spans(number)
@@ -444,6 +445,8 @@ class _Walk:
         numbers: dict[str, int] = {}
         parts = split_parts(value, keys, self._kind_of)
         heads = next((_heads(value[key]) for key in value if key in _HEADS), ())
+        if not _DEVICES.isdisjoint(value):
+            keys = (*keys, "devices")[-_KEYS_KEPT:]
         name = _name_in(value)
         has_login = not USERS.isdisjoint(value) and is_login(plain_words(key) for key in value if isinstance(key, str))
         for key, item in value.items():
@@ -536,7 +539,7 @@ class _Walk:
         for detector in self._scanner.named_by(key):
             if len(text) < _NUMBER_CHARS_MIN and detector.type != "CARD":
                 continue
-            if not _is_whole(detector, text, f"{key}: "):
+            if not _is_whole(detector, text, key):
                 continue
             return self._hide(detector.type, number, path)
         return number
