@@ -276,6 +276,7 @@ class Recorder:
             closed = asyncio.Event()
             self._drain.close(then=partial(self._loop.call_soon_threadsafe, closed.set))
             await closed.wait()
+            self._drain.close()  # waits for the thread itself, which has nothing left to do
         elif self._exporter is not None:
             await asyncio.to_thread(self._exporter.close)
         if self._store is not None:
