@@ -178,11 +178,13 @@ class Holds:
                 await self._leases.release(lease)
                 lease = await self._leases.acquire(address)
             if lease is not None:
-                hold.lease, hold.spoilt = lease, 0  # tokens only grow: this one is newer than the one that was lost
+                hold.lease = lease
                 if lease.holder == node_id:
-                    event = Event.GRANTED
+                    hold.spoilt, event = 0, Event.GRANTED
                 else:
                     hold.good_until, event = self._now_ms() + lease.left_ms, Event.DENIED
+                    if lease.token > hold.spoilt:  # what `find` read may be older than the lease that this node lost
+                        hold.spoilt = 0
         finally:
             hold.asking = None
             hold.advance(event)

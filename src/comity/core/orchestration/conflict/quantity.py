@@ -308,7 +308,7 @@ def _in_a_period(found: Quantity, seconds: float) -> Quantity:
 
 
 def _converted(found: Quantity, times: float, dimension: str) -> Quantity:
-    """Return a quantity so many times as large, in the unit of a dimension."""
+    """Return a quantity `times` as large, in the unit of a dimension."""
     low, high, half = found.low * times, found.high * times, found.half * times
     return replace(found, low=low, high=high, half=half, dimension=dimension, size=found.size * times)
 
