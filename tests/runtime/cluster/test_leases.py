@@ -217,3 +217,15 @@ async def test_an_answer_that_comes_after_the_lease_was_over_by_the_nodes_clock_
     await asyncio.sleep((LEASE_MS - 1_500) / 1000)
     await one.open()
     assert lost == ["A"]
+
+
+async def test_a_lost_token_is_not_taken_again_after_an_older_lease_was_read():
+    world = await World().open()
+    assert await world.one.locate("A", is_hosted=True) == Fence("A", 1)
+    world.one.spoil("A")
+    find = world.leases.find
+    world.leases.find = lambda address: Lease(address, "n2", 0, LEASE_MS)  # as a copy that lags behind would answer
+    assert await world.one.locate("A", is_hosted=False) == "n2"
+    world.leases.find = find
+    world.one.doubt("A", "n2")
+    assert await world.one.locate("A", is_hosted=True) == Fence("A", 2)
