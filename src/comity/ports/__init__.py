@@ -1,7 +1,7 @@
-"""What the runtime needs from outside. Engines supply it for real, `comity.testing` supplies faulty twins.
+"""The interfaces (protocols) that the runtime needs. Engines implement them; `comity.testing` has faulty variants.
 
-Timers and tasks come from the running asyncio event loop, which a simulation replaces as a whole; everything else that could
-differ from run to run comes in through here.
+Timers and tasks come from the running asyncio event loop, which a simulation replaces as a whole; every other source of
+nondeterminism is a port.
 """
 
 from comity.ports.cipher import Cipher

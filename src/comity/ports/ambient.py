@@ -1,7 +1,7 @@
-"""Where the running code stands in a trace: Comity's own notion of it, joined with OpenTelemetry's where a program uses that.
+"""The current span: Comity's own, joined with OpenTelemetry's if the program uses it.
 
-OpenTelemetry is never imported here. Where the program has, its current span counts, and what Comity opens becomes its current
-span; a program without it pays a look into a dict. See ADR 41.
+OpenTelemetry is never imported here. If the program has imported it, its current span counts, and spans of Comity become its
+current span; a program without it pays one dict lookup. See ADR 41.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _here: ContextVar[TraceContext | None] = ContextVar("comity_here", default=None)
 
 
 class _Use:
-    """Whether anything in this process ever stood somewhere by Comity's own notion."""
+    """Whether a span of Comity was ever current in this process."""
 
     __slots__ = ("has_begun",)
 
@@ -35,12 +35,12 @@ use: Final = _Use()
 
 
 def is_used() -> bool:
-    """Return whether running code can stand in a trace at all; most programs do not care."""
+    """Return whether there can be a current span at all; most programs use none."""
     return OTEL in MODULES or use.has_begun
 
 
 def current() -> TraceContext | None:
-    """Return the span that running code stands in, or None. An OpenTelemetry span comes before one of Comity's."""
+    """Return the current span, or None. A span of OpenTelemetry takes precedence over Comity's."""
     if OTEL in MODULES and (found := _otel_current()) is not None:
         return found
     return _here.get() if use.has_begun else None
@@ -59,7 +59,7 @@ def _otel_current() -> TraceContext | None:
 
 
 def enter(at: TraceContext | None) -> None:
-    """Let the rest of this task stand somewhere, apart from where the code that began the task stood."""
+    """Set the current span for the rest of this task, independent of the code that started the task."""
     if use.has_begun:
         _here.set(at)
     if OTEL in MODULES:
@@ -68,14 +68,14 @@ def enter(at: TraceContext | None) -> None:
 
 @contextmanager
 def standing_at(at: TraceContext) -> Iterator[None]:
-    """Let what happens inside stand somewhere."""
+    """Context manager: set the current span for the block."""
     use.has_begun = True
     token = _here.set(at)
     attached = _attach(at) if OTEL in MODULES else None
     is_abandoned = False
     try:
         yield
-    except GeneratorExit:  # its coroutine is thrown away, perhaps in another context, where nothing can be put back
+    except GeneratorExit:  # the coroutine is discarded, perhaps in another contextvars context, where nothing can be reset
         is_abandoned = True
         raise
     finally:
@@ -86,7 +86,7 @@ def standing_at(at: TraceContext) -> Iterator[None]:
 
 
 def _attach(at: TraceContext | None, *, is_fresh: bool = False) -> Any:
-    """Make a place OpenTelemetry's current span; `is_fresh` leaves behind everything else that its context holds."""
+    """Make a span OpenTelemetry's current one; `is_fresh` drops everything else of its context."""
     try:
         trace, context = MODULES[OTEL], MODULES[_OTEL_CONTEXT]
         below = context.Context() if is_fresh else None
@@ -105,7 +105,7 @@ def _attach(at: TraceContext | None, *, is_fresh: bool = False) -> Any:
 
 
 def parent_span(above: Request) -> str:
-    """Return the span that something a call does hangs under: the current one if it is of the same trace, else the call's."""
+    """Return the parent span id for a child of a call: the current span if it is in the same trace, else the call's."""
     if is_used() and (here := current()) is not None and here.trace_id == above.trace_id:
         return here.span_id
     return above.span_id

@@ -1,4 +1,4 @@
-"""What hides documents at rest."""
+"""Encryption of documents at rest."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ class Cipher(Protocol):
     """Encrypts small documents; each is bound to the name it is stored under."""
 
     def encrypt(self, data: bytes, name: str) -> bytes:
-        """Return what is stored."""
+        """Return the encrypted data."""
         ...
 
     def encrypt_sliced(self, data: bytes, name: str) -> Sliced[bytes]:
-        """Return what `encrypt` does, with pauses."""
+        """Return what `encrypt` returns, in slices."""
         ...
 
     def decrypt(self, sealed: bytes, name: str, what: str) -> bytes:
-        """Return the data. Raises `UnavailableError`, which says `what`, if it was changed, moved, or had another key."""
+        """Return the data. Raises `UnavailableError`, naming `what`, if it was changed, moved, or has another key."""
         ...

@@ -1,4 +1,4 @@
-"""Time and names that come from outside."""
+"""The clock, and sources of ids and randomness."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Clock(Protocol):
 
 
 class Ids(Protocol):
-    """Names that no caller used before, and randomness."""
+    """Unique ids and randomness."""
 
     def new_request(self, now_ms: int) -> tuple[str, str]:
         """Return a new request id, which sorts after those made earlier, and the trace id that goes with it."""
@@ -33,5 +33,5 @@ class Ids(Protocol):
         ...
 
     def chance(self) -> float:
-        """Return a number from 0 to below 1."""
+        """Return a random number in [0, 1)."""
         ...

@@ -1,4 +1,4 @@
-"""What nodes share beside a journal: leases and a transport."""
+"""Leases and message transport between nodes."""
 
 from __future__ import annotations
 
@@ -12,64 +12,64 @@ Noticed = Callable[[str], None]  # a node's id
 
 
 class Leases(Protocol):
-    """Which node holds which address, decided in one place. This is one node's end of it.
+    """One node's client of the lease service, which decides which node holds which address.
 
-    A node keeps everything it holds with one beat, `keep`; without it all its leases run out together. A token is given out
-    once: each grant of an address to another holder, or to the same one after its lease ran out, carries a greater token than
-    every grant before. `core.cluster.lease.LeaseTable` has the rules. The async methods may take long or raise
-    `UnavailableError`; then it is not known whether it happened, and the caller asks again.
+    One heartbeat, `keep`, renews all leases of a node; without it they expire together. Each grant of an address, to another
+    holder or to the same one after its lease expired, has a greater fencing token than every grant before.
+    `core.cluster.lease.LeaseTable` has the rules. The async methods may take long or raise `UnavailableError`; then it is
+    unknown whether the operation happened, and the caller retries.
     """
 
     async def acquire(self, address: str) -> Lease:
-        """Return who holds an address now: this node if it was free, had run out or was this node's already (its token stays).
+        """Take a free or expired lease; return the current lease. A lease that this node holds already keeps its token.
 
-        A grant is durable when this returns, and the journal refuses what is written under an older token.
+        A grant is durable when this returns, and the journal refuses records with an older token.
         """
         ...
 
     def find(self, address: str) -> Lease | None:
-        """Return who holds an address as far as is known here, without asking for it; None if it is free."""
+        """Return the last known lease of an address, without acquiring it; None if it is free."""
         ...
 
     async def keep(self) -> int | None:
-        """Keep everything this node holds and return for how many milliseconds.
+        """Renew all leases of this node and return for how many milliseconds.
 
-        None if that came too late: everything it held is free, and it begins anew.
+        Return None if it came too late: the leases have expired, and the node starts without any.
         """
         ...
 
     async def release(self, lease: Lease) -> None:
-        """Give a lease back before its time; releasing a lease that was lost already changes nothing."""
+        """Release a lease before it expires; releasing a lost lease changes nothing."""
         ...
 
 
 class Transport(Protocol):
-    """Carries messages between nodes. It promises nothing: each may be lost, late, doubled or overtaken by a later one.
+    """Carries messages between nodes. Any message may be lost, late, duplicated or reordered.
 
-    What it does promise is who sent a message, and that one it delivers is whole. The runtime numbers, repeats and expires.
+    Guaranteed are only the sender's identity and the integrity of a delivered message. The runtime repeats and expires them.
     """
 
     async def open(self, node_id: str, receive: Receive, *, lost: Noticed | None = None) -> None:
-        """Take part under a name; `receive` is called in the event loop with each message that arrives.
+        """Join the network as `node_id`; `receive` is called in the event loop with each message that arrives.
 
         `lost` is called with a node that seems to have left or died; it may be wrong, and may never be called.
         """
         ...
 
     async def close(self) -> None:
-        """Leave; what has not arrived yet never will."""
+        """Leave the network; messages that have not arrived are lost."""
         ...
 
     def send(self, node_id: str, message: bytes) -> None:
-        """Send a message. Never waits, and says nothing about a node that is not there."""
+        """Send a message without waiting; a missing node raises no error."""
         ...
 
     def peers(self) -> Sequence[str]:
-        """Return the other nodes that take part, sorted, as far as is known: some may be gone."""
+        """Return the known other nodes, sorted; some may be dead."""
         ...
 
     def announce(self, agents: Collection[str]) -> None:
-        """Tell the others, now and when they come, which agents this node hosts."""
+        """Announce this node's agents to the others, and to nodes that join later."""
         ...
 
     def hosts(self, agent_id: str) -> Sequence[str]:

@@ -1,4 +1,4 @@
-"""An engine: everything a node stands on, as one object. `docs/engines.md` says how to write one."""
+"""An engine: journal, leases and transport of a node, as one object. `docs/engines.md` says how to write one."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from comity.ports.reader import Reader
 
 
 class Engine(Protocol):
-    """What carries and stores for one node.
+    """The storage and communication of one node.
 
-    A node opens its engine, reads what it needs to begin, then calls `listen` and `join`, in this order. While `is_alone` holds
-    there is no other node on the same store, and the node uses neither leases nor transport. An engine whose store can get
-    company later calls what `listen` was given, once, and lets no other node begin before that has returned.
+    A node opens its engine, reads its initial state, then calls `listen` and `join`, in this order. While `is_alone` is true
+    no other node uses the same store, and the node uses neither leases nor transport. If another node may join later, the
+    engine calls the `share` of `listen` once, and lets no other node begin before it has returned.
     """
 
     @property
@@ -36,7 +36,7 @@ class Engine(Protocol):
 
     @property
     def path(self) -> Path | None:
-        """The file beside which the spans and the key are kept; None keeps them in memory, or as the environment says."""
+        """The file beside which spans and key are kept; None keeps them in memory, or where the environment says."""
         ...
 
     @property
@@ -45,15 +45,15 @@ class Engine(Protocol):
         ...
 
     def open_reader(self) -> Reader:
-        """Return a new view of what people look at. Raises `UnavailableError` where the store cannot be listed."""
+        """Return a new reader. Raises `UnavailableError` if the store cannot be listed."""
         ...
 
     async def open(self) -> None:
-        """Make the journal ready. Raises `UnavailableError` if the store cannot be used."""
+        """Open the journal. Raises `UnavailableError` if the store cannot be used."""
         ...
 
     async def listen(self, share: Callable[[], Awaitable[None]]) -> None:
-        """Begin to notice other nodes. `share` takes the leases of what this node runs; it is awaited at most once."""
+        """Start to accept other nodes. `share` takes the leases of this node's active addresses; it is awaited at most once."""
         ...
 
     async def join(self) -> None:
@@ -61,9 +61,9 @@ class Engine(Protocol):
         ...
 
     async def leave(self) -> None:
-        """Send and hear nothing more; the journal stays open."""
+        """Close the transport; the journal stays open."""
         ...
 
     async def close(self) -> None:
-        """Make everything durable and let go."""
+        """Make everything durable and close the journal."""
         ...

@@ -12,7 +12,7 @@ from comity.ports.journal import Then
 
 
 class Handoffs(Protocol):
-    """The handoff queue of a journal, as it is read. It is changed by steps, which go through the journal."""
+    """Reads the handoff queue of a journal. Steps, which go through the journal, change it."""
 
     @property
     def knows_of_the_dead(self) -> bool:
@@ -20,17 +20,17 @@ class Handoffs(Protocol):
         ...
 
     def look_for_the_dead(self) -> None:
-        """See which nodes are gone of those that hold something or listen."""
+        """Find dead nodes among those that hold handoffs or subscribe to lanes."""
         ...
 
     def open(self, heard: Callable[[set[str] | None], None]) -> None:
-        """Make ready and begin to hear: `+lane` has something free, `=id` has changed, `!id` has
-        ended, `-id` is no longer its holder's; None: anything may have happened.
+        """Open the queue; call `heard` with topics: `+lane` has a free handoff, `=id` has changed, `!id` has ended,
+        `-id` was lost by its holder; None means that anything may have changed.
         """
         ...
 
     def close(self) -> None:
-        """Hear no more."""
+        """Stop notifications."""
         ...
 
     def get(self, handoff_id: str) -> Handoff | None:
@@ -38,7 +38,7 @@ class Handoffs(Protocol):
         ...
 
     def get_again(self, handoffs: Collection[Handoff]) -> list[Handoff]:
-        """Return those of these that there still are as they stand now."""
+        """Return the current versions of these handoffs, without those that are gone."""
         ...
 
     def by_trace(self, trace_id: str) -> list[Handoff]:
@@ -50,11 +50,11 @@ class Handoffs(Protocol):
         ...
 
     def count_free(self, lane: str) -> int:
-        """Return how many wait in a lane."""
+        """Return the number of free handoffs in a lane."""
         ...
 
     def next_due(self) -> int | None:
-        """Return when a node has to look at the queue, unless something happens before."""
+        """Return the next deadline or lease expiry, or None."""
         ...
 
 
@@ -63,7 +63,7 @@ class HandoffJournal(Protocol):
 
     @property
     def node_id(self) -> str:
-        """Name of this holder of the journal."""
+        """The id of this node, new each time the journal is opened."""
         ...
 
     @property
@@ -72,5 +72,5 @@ class HandoffJournal(Protocol):
         ...
 
     def append(self, records: Sequence[Record | Step], then: Then | None = None) -> None:
-        """Write records and do steps, after all earlier ones."""
+        """Write records and apply steps, after all earlier ones."""
         ...

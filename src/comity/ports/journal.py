@@ -1,4 +1,4 @@
-"""The journal of an engine: records in order, on terms, and read back."""
+"""The journal of an engine: ordered, conditional appends, and reads."""
 
 from __future__ import annotations
 
@@ -16,53 +16,53 @@ Then = Callable[[Exception | None], None]
 
 
 class Journal(Protocol):
-    """Where records go, in order, and where they are read back.
+    """Appends records in order, and reads them back.
 
-    `append` never waits. Records of one `append` become durable together or not at all. `then` is called in the event loop once
-    they and all that they may build on are durable, or with the error that stopped the journal; after an error nothing is
-    accepted. They build on what was appended before them, unless all of it is about calls and sessions of other users. An
-    append without records waits for everything before it.
+    `append` never waits. Records of one `append` become durable together or not at all. The callback `then` is called in the
+    event loop once they and all records they depend on are durable, or with the error that stopped the journal; after that
+    nothing is accepted. Records depend on all earlier ones, except those about calls and sessions of other users. An append
+    without records waits for everything before it.
 
-    An append on terms is checked against the store, also against what other nodes wrote, in the same step in which it is
-    written. Where they do not hold nothing of it is written, `then` is called with `StaleLeaseError` or `CallChangedError`,
-    and the journal goes on. What such an append amounts to, `core.journal.terms.taken` says.
+    The terms of an append are checked against the store, including records of other nodes, in the transaction that writes it.
+    If one does not hold, nothing is written, `then` is called with `StaleLeaseError` or `CallChangedError`, and the journal
+    continues. `core.journal.terms.taken` says which records such an append writes.
     """
 
     @property
     def node_id(self) -> str:
-        """Name of this holder of the journal, new each time it is opened."""
+        """The id of this node, new each time the journal is opened."""
         ...
 
-    names: Pseudonyms  # how names stand in the audit; set by the node, which has the key, before it appends anything
+    names: Pseudonyms  # for the audit; set by the node, which has the key, before its first append
 
-    forgot: Callable[[Sequence[str]], None] | None  # told the keys of sessions for which an engine had no room; set by the node
+    forgot: Callable[[Sequence[str]], None] | None  # callback with keys of sessions that the engine dropped; set by the node
 
     @property
     def failure(self) -> UnavailableError | None:
-        """Why nothing is accepted any more, once that is so: it stays so until the node is restarted."""
+        """The error that stopped the journal, or None; it stays until the node is restarted."""
         ...
 
     @property
     def is_idle(self) -> bool:
-        """Whether everything that was appended is durable."""
+        """Whether all appends are durable."""
         ...
 
     @property
     def is_awaited(self) -> bool:
-        """Whether a caller waits until something that was appended is durable."""
+        """Whether a caller waits for an append to become durable."""
         ...
 
     @property
     def keeps_json(self) -> bool:
-        """Whether it keeps replies as JSON alone: then the data of a `Settled` record's reply may be `msgspec.Raw`."""
+        """Whether it keeps replies only as JSON, so that the data of a `Settled` record's reply may be `msgspec.Raw`."""
         ...
 
     def open(self) -> None:
-        """Make ready. Raises `UnavailableError` if the store cannot be used."""
+        """Open the store. Raises `UnavailableError` if it cannot be used."""
         ...
 
     async def close(self) -> None:
-        """Make everything durable and let go."""
+        """Make everything durable and close the store."""
         ...
 
     def append(self, records: Sequence[Record], then: Then | None = None, terms: Terms | None = None) -> None:
@@ -78,11 +78,11 @@ class Journal(Protocol):
         ...
 
     def abandoned(self) -> list[StoredCall]:
-        """Return open calls whose node is gone, and make them this node's own."""
+        """Return the open calls of dead nodes, and assign them to this node."""
         ...
 
     def open_roots(self) -> list[StoredCall]:
-        """Return the open calls by users that no person is asked about, whichever node runs them, oldest first."""
+        """Return users' open calls that are not paused, on all nodes, oldest first."""
         ...
 
     def begun(self, request: Request) -> int:
@@ -90,7 +90,7 @@ class Journal(Protocol):
         ...
 
     def take_paused(self, root_id: str) -> list[StoredCall]:
-        """Return the open calls of a paused tree and make them this node's own; nothing if another node was first."""
+        """Return the open calls of a paused tree and assign them to this node; nothing if another node was first."""
         ...
 
     def load(self, kind: Document, key: str) -> tuple[int, bytes] | None:
@@ -98,7 +98,7 @@ class Journal(Protocol):
         ...
 
     def load_written(self, kind: Document, key: str) -> tuple[int, bytes] | None:
-        """Return version and data of a document as it was last written, without what is on its way."""
+        """Return version and data of a document, without pending writes."""
         ...
 
     def load_session(self, key: str, *, is_written: bool = False) -> StoredSession | None:
@@ -118,20 +118,20 @@ class Journal(Protocol):
         ...
 
     def remove(self, kind: Document, key: str) -> bool:
-        """Remove a document for good; return whether there was one. Nothing of it may be on its way to the store."""
+        """Erase a document; return whether there was one. No write of it may be pending."""
         ...
 
     def sessions_of(self, tenant_id: str, user_id: str) -> set[str]:
-        """Return the ids of the sessions in which a user called or handed work off, also of calls that named none."""
+        """Return the session ids of a user's calls and handoffs, implicit sessions included."""
         ...
 
     @property
     def prunes_aside(self) -> bool:
-        """Whether a sweep may be stepped through in another thread than the event loop's, and should be, since it waits."""
+        """Whether a sweep blocks, and so should run in another thread than the event loop's."""
         ...
 
     def prune(self, retention: Retention, now_ms: int) -> Sweep:
-        """Remove what is kept no longer, a slice with each step; spans aside. What is still needed stays."""
+        """Remove what is past its retention, one slice per step; without spans. What is still needed stays."""
         ...
 
     def rows(self, *, after_id: int = 0, limit: int | None = None, root_id: str | None = None) -> list[Row]:

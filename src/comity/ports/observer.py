@@ -1,7 +1,7 @@
-"""What can be seen of a node from outside while it works. The simulator, its invariants and crash tests stand on it.
+"""Hooks into the steps of a node, for the simulator, its invariants and crash tests.
 
-An observer is called in the step that it sees, in the event loop, and returns at once. `arrives` and `runs` may also stand in
-the way: a simulator lets agents be unknown, busy, slow or broken there.
+An observer is called synchronously, in the event loop, and returns at once. `arrives` and `runs` may also interfere: a
+simulator makes agents unknown, busy, slow or broken there.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from comity.core.handoff.queue import Step
 
 
 class Call(Protocol):
-    """What an observer may know of a call under way; equal only to itself."""
+    """A call as an observer sees it; equal only to itself."""
 
     request: Request
     agent: Agent
@@ -31,12 +31,12 @@ class Call(Protocol):
 
     @property
     def token(self) -> int:
-        """Under which its agent is held here; 0 where no lease is needed."""
+        """The fencing token of its agent's lease; 0 where no lease is needed."""
         ...
 
 
 class Observer:
-    """Sees nothing. A subclass overrides what it wants to see."""
+    """Does nothing. A subclass overrides the hooks that it needs."""
 
     def arrives(self, request: Request, agent: Agent | None) -> Agent | None:  # noqa: ARG002
         """A request is about to be admitted or refused; return its agent as the node is to see it, None for an unknown one."""

@@ -1,4 +1,4 @@
-"""What people look at: the port of lists, trees and live rows."""
+"""The read port of the console and the command line: lists, trees and live rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from comity.core.session.session import Session
 
 
 class Reader(Protocol):
-    """What people look at, paged by cursor: the same on every engine. Nothing is changed by reading.
+    """Read-only lists, paged by cursor, equal on every engine.
 
     Pages are newest first. A cursor is opaque, and holds while rows are added and removed. Any method may raise
     `UnavailableError` STORE_UNAVAILABLE, and those that take a cursor `CallerError` for a cursor that no page gave.
@@ -30,11 +30,11 @@ class Reader(Protocol):
         ...
 
     def catch_up(self) -> bool:
-        """Do a bounded part of what makes lists quick and whole; return whether nothing is left to do."""
+        """Build a bounded part of the index behind lists; return whether it is complete."""
         ...
 
     def close(self) -> None:
-        """Let go of what was opened for reading."""
+        """Close the reader."""
         ...
 
     def head_id(self) -> int:
@@ -50,11 +50,11 @@ class Reader(Protocol):
         ...
 
     def audit_page(self, wanted: AuditFilter, cursor: str | None = None, limit: int = 100) -> Page[Row]:
-        """Return audit rows that a filter lets pass; of rare ones a page may hold less than it could."""
+        """Return audit rows that match a filter; if few match, a page may be short although more follow."""
         ...
 
     def call(self, request_id: str) -> StoredCall | None:
-        """Return what is kept of an accepted call."""
+        """Return an accepted call, or None."""
         ...
 
     def call_row(self, request_id: str) -> CallRow | None:
@@ -66,7 +66,7 @@ class Reader(Protocol):
         ...
 
     def calls_page(self, wanted: CallFilter, cursor: str | None = None, limit: int = 100) -> Page[CallRow]:
-        """Return the calls that a filter lets pass."""
+        """Return the calls that match a filter."""
         ...
 
     def tree(self, root_id: str, limit: int) -> list[CallRow]:
@@ -74,14 +74,14 @@ class Reader(Protocol):
         ...
 
     def histogram(self, wanted: CallFilter, since: int | None, until: int, buckets: int) -> list[Bucket]:
-        """Return how many calls of each status began in each of as many spans of equal length.
+        """Return the number of calls per status in each of `buckets` equal time ranges.
 
-        Without `since` the first span begins with the newest thousand calls.
+        Without `since`, the first range begins with the newest thousand calls.
         """
         ...
 
     def traffic(self, since: int, tenant_id: str | None) -> Traffic:
-        """Return which agent called which since a time, and how often calls were refused, of the newest calls."""
+        """Return which agent called which since a time, and how often calls were refused, among the newest calls."""
         ...
 
     def sessions_page(

@@ -1,4 +1,4 @@
-"""Where spans go, and where they are asked for."""
+"""Sinks and sources of spans."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # loaded where guidance and queries are used
 
 
 class SpanSink(Protocol):
-    """Where spans go."""
+    """Stores spans."""
 
     def ingest(self, spans: Iterable[Span]) -> int:
         """Take spans and return how many were new."""
@@ -22,11 +22,11 @@ class SpanSink(Protocol):
 
 
 class SpanSource(Protocol):
-    """Where spans are asked for: the embedded store, a node's memory, or a Tempo elsewhere."""
+    """Answers queries for spans: the embedded store, a node's memory, or a remote Tempo."""
 
     @property
     def is_far(self) -> bool:
-        """Whether every trace that is read costs a request to another machine."""
+        """Whether reading a trace costs a request to another machine."""
         ...
 
     def trace(self, trace_id: str) -> list[Span]:
@@ -65,7 +65,7 @@ class KeptSpans(SpanSource, Protocol):
         ...
 
     def prune(self, keep: Keep, now_ms: int) -> Sweep:
-        """Remove spans that are kept no longer, in steps."""
+        """Remove spans past their retention, one slice per step."""
         ...
 
 
@@ -86,7 +86,7 @@ class SpanExporter(Protocol):
 
     @property
     def stats(self) -> ExportStats:
-        """How the export goes."""
+        """The statistics of the export."""
         ...
 
     def offer(self, spans: Sequence[Any], /) -> None:
@@ -94,7 +94,7 @@ class SpanExporter(Protocol):
         ...
 
     def close(self) -> None:
-        """Send what is left, as long as that may take."""
+        """Send pending spans, within a time limit."""
         ...
 
 
@@ -113,9 +113,9 @@ class SpanDrain(Protocol):
         ...
 
     def when_done(self, then: Callable[[], object]) -> None:
-        """Call back when everything that was offered so far is written, or lost."""
+        """Call `then` when all spans offered so far are written or lost."""
         ...
 
     def close(self, then: Callable[[], object] | None = None) -> None:
-        """Write what is left, let the exporter end, and call back."""
+        """Write pending spans, close the exporter, and call `then`."""
         ...

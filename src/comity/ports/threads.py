@@ -8,20 +8,20 @@ from typing import Protocol
 
 
 class Threads(Protocol):
-    """Threads beside the event loop. A loop that keeps its own time brings its own as its attribute `threads`."""
+    """Threads beside the event loop. A loop with virtual time has its own implementation as its attribute `threads`."""
 
     def start(self, work: Callable[[], None], *, waits: bool) -> None:
         """Run `work`, which never raises, beside the loop; `waits` if it may call `wait`. Called in the loop."""
         ...
 
     def wait(self, gate: threading.Lock) -> None:
-        """Wait, in a thread that was started, until the loop has opened the gate, which is a lock that is held."""
+        """Block a started thread until the loop calls `go_on`; `gate` is a held lock."""
         ...
 
     def go_on(self, gate: threading.Lock) -> None:
-        """Open the gate. Called in the loop."""
+        """Release the gate. Called in the loop."""
         ...
 
     def close(self) -> None:
-        """Let go of the threads that are idle."""
+        """End the idle threads."""
         ...

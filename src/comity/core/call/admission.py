@@ -20,12 +20,12 @@ from comity.core.envelope.envelope import Request
 if TYPE_CHECKING:  # most nodes have no guidance and need not load it
     from comity.core.guidance.guidance import Finding
 
-# How many problems of its inputs the message of a refusal names; `problems` has them all.
+# How many input problems the message of a refusal names; `problems` has them all.
 PROBLEMS_TOLD_MAX: Final = 5
 
 
 class Caller(Struct, frozen=True, gc=False):
-    """What the snapshot knows about the call that makes this one."""
+    """The calling call, as far as the rules need it."""
 
     agent: Agent
     user_id: str
@@ -36,7 +36,7 @@ class Caller(Struct, frozen=True, gc=False):
 
 
 class Snapshot(Struct, frozen=True, gc=False):
-    """What the node knows that bears on one request, at one moment."""
+    """The facts that the rules check for one request, taken at one moment."""
 
     problems: tuple[Problem, ...]  # of the envelope's own fields
     problems_code: str
@@ -46,8 +46,8 @@ class Snapshot(Struct, frozen=True, gc=False):
     nearest: tuple[str, ...]  # names like the unknown name
     permitted: bool
     checked: Checked
-    depth_max: int  # inherited, or asked for by the request: what the callee narrows holds below it, not for it
-    breaker_retry_after_ms: int | None  # None while calls may pass, or a fallback stands in
+    depth_max: int  # inherited, or from the request's own limits; limits of the callee apply only to calls below it
+    breaker_retry_after_ms: int | None  # None if calls may pass, or a fallback runs
     objective_in_progress: bool
     owner: str  # the user the session is bound to; empty if it is new
     is_expired: bool  # the session
@@ -62,7 +62,7 @@ Rule = Callable[[Request, Snapshot, int], Refused | None]
 
 
 def identity(call: Request, world: Snapshot, now_ms: int) -> Refused | None:  # noqa: ARG001
-    """The envelope names a user, a session and a request, and its texts are sound."""
+    """The envelope names a user, a session and a request, and its texts are valid."""
     if not world.problems:
         return None
     what = "; ".join(f"{p.path}: {p.message}" for p in world.problems[:3])
@@ -70,7 +70,7 @@ def identity(call: Request, world: Snapshot, now_ms: int) -> Refused | None:  # 
 
 
 def isolation(call: Request, world: Snapshot, now_ms: int) -> Refused | None:  # noqa: ARG001
-    """A call stays with the tenant and user of the call that makes it, in its session or one below; a session with its user."""
+    """A call keeps the tenant and user of its caller, in the same session or one below; a session keeps its user."""
     if world.owner and world.owner != call.user_id:
         return Refused("IDENTITY_MISMATCH", "a session that it names belongs to another user", facts={"claim": "user"})
     if world.is_expired:
@@ -121,12 +121,12 @@ def inputs(call: Request, world: Snapshot, now_ms: int) -> Refused | None:  # no
 
 
 def guidance(call: Request, world: Snapshot, now_ms: int) -> Refused | None:  # noqa: ARG001
-    """No constraint people have set forbids what the call touches."""
+    """No constraint of the guidance forbids what the call touches."""
     return forbidden(world.findings) if world.findings else None
 
 
 def forbidden(findings: tuple[Finding, ...]) -> Refused | None:
-    """Return the refusal by the constraints among these that block; a tool is judged by it as a call is."""
+    """Return the refusal if a constraint among the findings blocks; used for calls and tools."""
     blocking = [found for found in findings if found.is_blocking]
     if not blocking:
         return None
@@ -135,7 +135,7 @@ def forbidden(findings: tuple[Finding, ...]) -> Refused | None:
 
 
 def told(findings: tuple[Finding, ...]) -> str:
-    """Return what the audit says of the constraints an action concerns."""
+    """Return the audit note about the constraints that apply to an action."""
     return f"guidance: {', '.join(f'{found.constraint.severity} {found.constraint.id}' for found in findings)}"
 
 
@@ -158,7 +158,7 @@ def depth(call: Request, world: Snapshot, now_ms: int) -> Refused | None:  # noq
 
 
 def cycle(call: Request, world: Snapshot, now_ms: int) -> Refused | None:  # noqa: ARG001
-    """Neither is the callee above itself, nor is the same source already asking it for the same objective in this tree."""
+    """The callee is not in its own call chain, and the caller has no open call to it with the same objective in this tree."""
     if call.target in call.chain:
         facts = {"caller": call.source, "target": call.target, "chain": list(call.chain)}
         return Refused("ROUTING_CYCLE_DETECTED", f"{call.target} is already in {' → '.join(call.chain)}", facts=facts)
@@ -169,14 +169,14 @@ def cycle(call: Request, world: Snapshot, now_ms: int) -> Refused | None:  # noq
 
 
 def deadlock(call: Request, world: Snapshot, now_ms: int) -> Refused | None:  # noqa: ARG001
-    """The callee is not, through others, waiting for the caller."""
+    """The callee does not wait, directly or through others, for the caller."""
     if not world.loop:
         return None
     return Refused("ROUTING_DEADLOCK_PREVENTED", f"waiting would never end: {' → '.join(world.loop)}")
 
 
 def fan_out(call: Request, world: Snapshot, now_ms: int) -> Refused | None:  # noqa: ARG001
-    """The caller has fewer than fan_out_max calls under way."""
+    """The caller has fewer than fan_out_max calls in progress."""
     caller = world.caller
     if caller is None or caller.children < caller.fan_out_max:
         return None
@@ -227,16 +227,16 @@ RULES: Final[tuple[Rule, ...]] = (
     deadline,
     budget,
 )
-# What these rules judge was found before. Where nothing was, as in most calls, none of them can refuse.
+# These rules report problems that were found before. Without any, as in most calls, none of them can refuse.
 ABOUT_FAULTS: Final[frozenset[Rule]] = frozenset({identity, inputs, guidance, breaker})
 RULES_WITHOUT_FAULTS: Final[tuple[Rule, ...]] = tuple(rule for rule in RULES if rule not in ABOUT_FAULTS)
-# A user's call stands below no other, so what is compared with the calls above it cannot refuse it.
+# These rules compare a call with its callers, so they cannot refuse a user's call.
 ABOUT_CALLERS: Final[frozenset[Rule]] = frozenset({permitted, depth, cycle, deadlock, fan_out})
 RULES_FOR_USERS: Final[tuple[Rule, ...]] = tuple(rule for rule in RULES_WITHOUT_FAULTS if rule not in ABOUT_CALLERS)
 
 
 def admits_user(call: Request, agent: Agent | None, capability: Capability | None, place: int, now_ms: int) -> bool:
-    """Return whether no rule can refuse a user's call in its own session and without faults; asking each rule costs more."""
+    """Return whether no rule can refuse a user's call in its own session and without problems; quicker than each rule."""
     return (
         agent is not None
         and agent.status is ACTIVE
@@ -259,9 +259,9 @@ def admits_below(
     left: tuple[int, int | None],
     now_ms: int,
 ) -> bool:
-    """Return whether no rule can refuse an agent's call that has no faults, at an agent it may call and where no call waits.
+    """Return whether no rule can refuse a child call without problems, to an agent that it may call and that has no queue.
 
-    `under_way` are the calls of its caller, `left` the calls and tokens of its tree. False where a rule has to be asked.
+    `under_way` is the number of its caller's open calls, `left` the calls and tokens of its tree. False means: run the rules.
     """
     calls_left, tokens_left = left
     return (

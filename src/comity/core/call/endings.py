@@ -1,4 +1,4 @@
-"""The records that end what did not come to its own end: calls left open, and tools in use when their call ended."""
+"""Records that end open calls after a restart, and tool uses that were in progress when their call ended."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from comity.core.journal.terms import is_below
 
 
 def outlined(request: Request) -> Request:
-    """Return a request that has ended without what made it long; its fingerprint still tells it from others."""
+    """Return an ended request without its long content; its fingerprint stays."""
     return replace(request, body=Raw(b"{}"), message="", context=None, fingerprint=fingerprint(request))
 
 
 def unknown_outcomes(uses: Iterable[Request], target: str, now_ms: int) -> list[Settled]:
-    """Return the ends of the tools a call was using: whether they did what they do is not known, and comes late if ever."""
+    """Return the ends of a call's tool uses in progress, as TOOL_OUTCOME_UNKNOWN; a result may still come late."""
     error = Error.of("TOOL_OUTCOME_UNKNOWN", f"{target}, which used this tool, has ended")
     return [
         Settled(use, Reply(status=Status.CANCELLED, error=error, request_id=use.request_id, source=use.target), now_ms)
@@ -28,12 +28,12 @@ def unknown_outcomes(uses: Iterable[Request], target: str, now_ms: int) -> list[
 
 
 def at_and_below(request_ids: Iterable[str], request_id: str) -> list[str]:
-    """Return the ids of a call and of everything below it."""
+    """Return those of the ids that are a call's or of calls below it."""
     return [one for one in request_ids if one == request_id or is_below(one, request_id)]
 
 
 def interrupted(requests: Iterable[Request], now_ms: int) -> tuple[Settled, ...]:
-    """Return the ends of calls that an earlier run left open and no node takes up."""
+    """Return the ends of calls that an earlier run left open and that no node resumes."""
     records = []
     for request in requests:
         if request.deadline_at <= now_ms:
@@ -46,6 +46,6 @@ def interrupted(requests: Iterable[Request], now_ms: int) -> tuple[Settled, ...]
 
 
 def end_leftovers(root: Branch, request_id: str, now_ms: int) -> tuple[Settled, ...]:
-    """Return the ends of what an earlier run left open at and below a call, which are left open no more."""
+    """Remove a call and the calls below it from the root's leftovers, and return their ends."""
     left = root.leftovers or {}
     return interrupted([left.pop(one) for one in at_and_below(left, request_id)], now_ms)

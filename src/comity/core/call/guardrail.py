@@ -28,7 +28,7 @@ WITHHELD: Final = "The message was withheld."
 
 
 class Allow(Struct, frozen=True):
-    """Nothing to object to."""
+    """Let the message pass unchanged."""
 
 
 class Rewrite(Struct, frozen=True):
@@ -119,14 +119,14 @@ def redact_failures(*, sensitive: Callable[[Any], bool] | None = None, notice: s
 
 
 class Passed(Struct, frozen=True):
-    """A request as its callee may see it, and which guardrails changed it, in words for the audit."""
+    """A request as its callee may see it, and an audit note on the guardrails that changed it."""
 
     request: Request
     note: str
 
 
 def admit(request: Request, guardrails: Sequence[Guardrail]) -> Passed | Error:
-    """Return the request as the callee may see it, or why it may not."""
+    """Run the inbound guardrails; return the request for the callee, or the error of a guardrail that stopped it."""
     asked, notes = request, []
     for guardrail in guardrails:
         if guardrail.inbound is None:
@@ -138,7 +138,7 @@ def admit(request: Request, guardrails: Sequence[Guardrail]) -> Passed | Error:
         except BaseException as raised:  # noqa: BLE001  foreign code can fail in any way; nothing may pass because of it
             verdict = _failed(raised)
         match verdict:
-            case Allow():  # first, since most do
+            case Allow():  # first: the usual verdict
                 continue
             case Rewrite(str(message)) | Redact(str(message)):
                 request = _replaced(request, message)
@@ -147,20 +147,20 @@ def admit(request: Request, guardrails: Sequence[Guardrail]) -> Passed | Error:
                 return _stopped(guardrail, reason)
             case _:
                 return _stopped(guardrail, _no_verdict(verdict))
-    # Asked again it is still the same, whatever was made of it.
+    # The fingerprint is that of the original request, so a retry is recognized.
     passed = request if request is asked else replace(request, fingerprint=fingerprint(asked))
     return Passed(passed, "; ".join(notes))
 
 
 def unsaid(request: Request) -> Request:
-    """Return a request that was stopped as it may be recorded: without anything that its caller said."""
+    """Return a stopped request for the record, without its content."""
     return replace(
         request, message="", objective="", body=msgspec.Raw(b"{}"), context=None, metadata={}, fingerprint=fingerprint(request)
     )
 
 
 class Released(Struct, frozen=True):
-    """A reply as its caller may see it, whether a guardrail took words of the callee away, and what each did, for the audit."""
+    """A reply as its caller may see it, whether a guardrail withheld content, and the audit note."""
 
     reply: Reply
     is_withheld: bool
@@ -168,7 +168,7 @@ class Released(Struct, frozen=True):
 
 
 def release(request: Request, reply: Reply, guardrails: Sequence[Guardrail]) -> Released:
-    """Return the reply as the caller may see it. What a guardrail stops keeps neither data nor message."""
+    """Run the outbound guardrails; return the reply for the caller. A stopped reply has neither data nor message."""
     is_withheld, notes = False, []
     for guardrail in guardrails:
         if guardrail.outbound is None:
@@ -199,7 +199,7 @@ _DEEDS: Final[dict[type, str]] = {Rewrite: "rewrote", Redact: "withheld the mess
 
 
 def _told(guardrail: Guardrail, verdict: Verdict, what: str) -> str:
-    """Return what a guardrail did, without a word of what it did it to."""
+    """Return an audit note on a verdict, without the message's content."""
     return f"guardrail {guardrail.name} {_DEEDS[type(verdict)]} the {what}"
 
 
@@ -209,7 +209,7 @@ STAYS: Final = "stays"  # no words of the callee
 REPLACED: Final = "replaced"  # by the guardrail's own message
 EMPTIED: Final = "emptied"
 
-# Each field of a reply. A test holds this table against `Reply`, so that a new field is decided upon.
+# What happens to each field of a reply. A test compares this table with `Reply`, so that no new field is forgotten.
 FATE: Final = {
     "status": STAYS,
     "data": STAYS,  # for the agent that asked, as SACP says
@@ -254,7 +254,7 @@ def _withheld(reply: Reply, message: str, keep: Sequence[str]) -> Reply:
 
 
 def _replaced(request: Request, message: str) -> Request:
-    """Return a request with another message, also where its objective or context repeats the first one."""
+    """Return a request with another message; copies of the original in objective and context are replaced too."""
     said = request.message
     changes: dict[str, Any] = {"message": message}
     if said and said in request.objective:
@@ -289,7 +289,7 @@ def _check_side(name: str, side: str, function: Any, *arguments: str) -> None:
 
 
 def _takes(function: Callable[..., Any], *arguments: str) -> bool:
-    """Return whether a function can be called with these arguments; a function without a signature is tried when asked."""
+    """Return whether a function takes these arguments; True for a function without a signature."""
     try:
         inspect.signature(function).bind(*arguments)
     except TypeError:
@@ -300,7 +300,7 @@ def _takes(function: Callable[..., Any], *arguments: str) -> bool:
 
 
 def _failed(raised: BaseException) -> Stop:
-    # Not what the exception says: it may quote the very text that was to be held back.
+    # Without the exception's text: it may quote the content that was to be withheld.
     return Stop(f"it failed with {type(raised).__name__}")
 
 
@@ -309,9 +309,9 @@ def _stopped(guardrail: Guardrail, reason: str) -> Error:
 
 
 def _no_verdict(returned: Any) -> str:
-    """Return what is wrong with what a guardrail returned; not its content, which may repeat what it was to hold back."""
+    """Return why a guardrail's return value is no verdict, without quoting it: it may hold content to be withheld."""
     if isinstance(returned, Coroutine):
-        returned.close()  # no code will await it, which Python would complain of besides
+        returned.close()  # avoids the warning "coroutine was never awaited"
         return "it is an async function; a guardrail must be a plain one"
     if isinstance(returned, (Rewrite, Redact)):
         return f"it returned a {type(returned).__name__} whose text is no text"

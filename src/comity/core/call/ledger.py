@@ -1,7 +1,7 @@
-"""Budgets of a call tree: who may still spend how many calls and tokens.
+"""Budgets of a call tree: how many calls and tokens each subtree may still use.
 
 Every call spends from an account. A call that narrows its budget opens an account under its caller's; spending is charged to
-the account and to everyone above it, so children together can never exceed what their root had.
+the account and to all accounts above it, so children together can never exceed the root's budget.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from msgspec.structs import replace
 
 from comity.core.call.limits import Limits
 
-# Of what is left, a call that goes to another node gets this part to begin with.
+# A call that goes to another node first gets one part in this many of the remaining budget.
 FIRST_SHARE: Final = 16
 
 
 class Loan(Struct, frozen=True, array_like=True, gc=False):
-    """What is set aside of a budget for the calls below a call that runs on another node; tokens only where they are limited.
+    """The part of a budget that is lent to a call on another node; tokens only if they are limited.
 
-    Using tokens cannot wait for more to be lent: up to `tokens_most`, all there were at the time, they may be used in advance.
+    Using tokens cannot wait for a larger loan: up to `tokens_most`, all that the lender had, may be used in advance.
     """
 
     calls: int = 0
@@ -28,7 +28,7 @@ class Loan(Struct, frozen=True, array_like=True, gc=False):
     tokens_most: int = 0
 
     def of(self, limits: Limits) -> Limits:
-        """Return what of its limits a call may spend with this."""
+        """Return a call's limits, narrowed to this loan."""
         return limits.narrow(replace(limits, calls_max=min(1 + self.calls, limits.calls_max), tokens_max=self.tokens))
 
 
@@ -44,7 +44,7 @@ class Account(Struct, eq=False, gc=False):
     tokens_used: int = 0
 
     def left(self) -> tuple[int, int | None]:
-        """Return how many calls and tokens are left: what every call is admitted by, asked for at once."""
+        """Return the calls and tokens left, in one pass: every admission needs both."""
         above = self.parent
         if self.limits.tokens_max is None:
             calls = self.limits.calls_max - self.calls_used
@@ -85,7 +85,7 @@ class Account(Struct, eq=False, gc=False):
             above = above.parent
 
     def spend_tokens(self, tokens: int) -> bool:
-        """Charge tokens that were used; return whether they were all there. What was used is recorded either way."""
+        """Charge used tokens; return whether the budget covered them. They count either way."""
         left = self.tokens_left()
         account: Account | None = self
         while account is not None:
@@ -94,7 +94,7 @@ class Account(Struct, eq=False, gc=False):
         return left is None or tokens <= left
 
     def is_within(self, top: Account) -> bool:
-        """Return whether no account from here to below `top` has used more tokens than it had."""
+        """Return whether no account from here up to, and without, `top` has exceeded its tokens."""
         account: Account | None = self
         while account is not None and account is not top:
             if account.limits.tokens_max is not None and account.tokens_used > account.limits.tokens_max:
@@ -103,14 +103,14 @@ class Account(Struct, eq=False, gc=False):
         return True
 
     def widen(self, limits: Limits) -> None:
-        """Allow what more was lent."""
+        """Raise the limits to those of an enlarged loan."""
         self.limits = limits
 
     def lend(self, has: Loan = NOTHING) -> Loan:
-        """Set calls and tokens aside for a call that spends them where this account cannot be seen; return all it has then.
+        """Reserve calls and tokens for a call on another node, which cannot see this account; return its whole loan.
 
-        Little at first and twice as much each time, so that many who spend nothing leave enough for one who needs more. What
-        was not spent comes back with `give_back`.
+        A loan starts small and doubles each time, so that many borrowers who spend nothing leave enough for one who needs more.
+        `give_back` returns the unspent part.
         """
         left, tokens_left = max(self.calls_left(), 0), self.tokens_left()
         calls = min((left + 1) // 2, max(has.calls, 1)) if has is not NOTHING else left // FIRST_SHARE
@@ -123,7 +123,7 @@ class Account(Struct, eq=False, gc=False):
         return Loan(has.calls + calls, had + tokens, had + tokens_left)
 
     def give_back(self, calls: int, tokens: int) -> None:
-        """Take back what was charged."""
+        """Undo a charge."""
         account: Account | None = self
         while account is not None:
             account.calls_used -= calls

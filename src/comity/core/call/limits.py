@@ -110,9 +110,9 @@ class Limits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return self.narrow(other) == other
 
     def pause_ms(self, asked: int) -> int:
-        """Return how long a refusal is kept back from a call that has asked `asked` times.
+        """Return how many ms to delay a refusal of a call that has asked `asked` times.
 
-        Who has asked more often than a whole tree may call goes round and round: each time it waits twice as long, so that a
-        loop that nothing but its deadline ends leaves tens of rows in the audit, and not hundreds of thousands.
+        A caller that has asked more often than a whole tree may call is in a loop: the delay doubles each time, so that a loop
+        which only its deadline ends leaves tens of audit rows, not hundreds of thousands.
         """
         return 0 if asked <= self.calls_max else min(1 << min(asked - self.calls_max, 10), REFUSAL_PAUSE_MS_MAX)

@@ -1,8 +1,8 @@
 """The life of one call. This file owns its state machine; `docs/machines.md` is drawn from the table.
 
-A call is admitted, waits for its place, runs, and settles once; one whose agent is held by another node is sent there instead.
-Cancel and expiry settle it while it waits, runs or is away; nothing leaves settled, so a late result finds no way to change the
-outcome. A call that waits for a person is paused with its tree, and goes on when there is an answer.
+A call is admitted, queued, run, and settled once; a call whose agent is held by another node is sent there instead. Cancel and
+timeout settle it while it is queued, runs or was sent; no event leaves `settled`, so a late result cannot change the outcome. A
+call that waits for an approval is paused with its tree, and resumes when a person has answered.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from enum import StrEnum
 
 
 class State(StrEnum):
-    """Where a call is."""
+    """The state of a call."""
 
     ADMITTED = "admitted"
     QUEUED = "queued"
@@ -42,7 +42,7 @@ ADMITTED, QUEUED, RUNNING, SENT, PAUSED, SETTLED = State
 QUEUE, START, SEND, FINISH, PAUSE, CANCEL, EXPIRE = Event
 
 TRANSITIONS: dict[State, dict[Event, State]] = {
-    # A long request is looked through while it is admitted, and its tree may be put aside or end meanwhile.
+    # A long request is scanned for PII in this state, and its tree may be paused or end meanwhile.
     State.ADMITTED: {
         Event.QUEUE: State.QUEUED,
         Event.SEND: State.SENT,
@@ -62,19 +62,19 @@ TRANSITIONS: dict[State, dict[Event, State]] = {
         Event.CANCEL: State.SETTLED,
         Event.EXPIRE: State.SETTLED,
     },
-    # Put aside when the node that runs it lost its agent: its caller looks for the agent anew.
+    # Paused if the node that runs it lost the agent: its caller looks for the agent again.
     State.SENT: {
         Event.FINISH: State.SETTLED,
         Event.PAUSE: State.PAUSED,
         Event.CANCEL: State.SETTLED,
         Event.EXPIRE: State.SETTLED,
     },
-    # The whole tree waits for a person. It leaves memory; when the answer is there it is opened again under the same ids.
+    # The whole tree waits for an approval. It leaves memory, and is resumed under the same ids.
     State.PAUSED: {Event.QUEUE: State.QUEUED},
     State.SETTLED: {},
 }
 
 
 def advance(state: State, event: Event) -> State | None:
-    """Return the next state, or None where the event cannot happen: for a settled call that is how lateness shows."""
+    """Return the next state, or None if the event is invalid; for a settled call that means the event is late."""
     return TRANSITIONS[state].get(event)

@@ -1,4 +1,4 @@
-"""A call that an agent of another node makes here: where it stands, and what it may use at most."""
+"""A call that an agent of another node makes here: its chain and its limits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from comity.errors import RefusedError
 
 
 class Outside(Struct, frozen=True, gc=False):
-    """Where a call from another node stands; `chain` has this node's own agents under their plain names."""
+    """The position of a call from another node in its tree; `chain` names this node's own agents without a node prefix."""
 
     chain: tuple[str, ...]
     limits: Limits
@@ -40,7 +40,7 @@ def agent_of(address: str) -> str:
 
 
 def outside_of(claims: Claims, node_name: str, *, now_ms: int) -> Outside:
-    """Return where a call stands whose caller shows an agent's token."""
+    """Return the position of a call whose caller presents an agent's token."""
     assert claims.cty is not None, "an agent's token was read as one"
     chain = tuple(one.removesuffix(f"{AT}{node_name}") for one in claims.cty.chain)
     left = claims.cty.left
@@ -48,11 +48,10 @@ def outside_of(claims: Claims, node_name: str, *, now_ms: int) -> Outside:
 
 
 def standing_of(request: Request, left: Limits, node_name: str, *, outgoing_id: str) -> Standing:
-    """Return where a call to another node stands that `request`, which runs here, makes with what is `left` to it.
+    """Return the position of a call to another node that `request` makes with the limits that are `left`.
 
-    `request` is the call of the agent that stands for the other node's agent. The agent of this node that called it is the
-    caller; where a user or an agent of a third node called it, it is the caller itself, one hop further down. Raises
-    `RefusedError` if no hop is left for that.
+    `request` is the call of the proxy for the other node's agent. The caller is the agent of this node that called the proxy;
+    if a user or an agent of a third node called it, the proxy itself, one hop deeper. Raises `RefusedError` if no hop is left.
     """
     is_own = bool(request.chain) and AT not in request.chain[-1]
     chain = request.chain if is_own else (*request.chain, request.target)

@@ -1,6 +1,6 @@
-"""How a tree of calls ends: which calls end with a call, each by which event and with which reply.
+"""Decides which calls end with a call, each by which event and with which reply.
 
-Deciding is here; `runtime/call/settle.py` carries out each end, the deepest first, and writes all of them in one record.
+`runtime/call/settle.py` carries out each end, the deepest first, and appends all of them together.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class End(NamedTuple, Generic[B]):
 
 
 def settle(call: B, event: Event, reply: Reply, now_ms: int) -> list[End[B]]:
-    """Return how a call and everything below it ends, the deepest calls first, the call itself last.
+    """Return the ends of a call and all calls below it, the deepest first, the call itself last.
 
-    A call below ends by its own deadline where that has passed too, and tells what it had to show. Any other is cancelled.
+    A call below it whose own deadline has passed times out with its partial data; any other is cancelled.
     """
     ends: list[End[B]] = []
     for child in call.waits_for:

@@ -1,7 +1,7 @@
-"""Loops of waiting calls over several nodes: what each node knows of its waiting calls, put together and judged as one graph.
+"""Deadlocks across nodes: the facts of several nodes about waiting calls, judged as one wait-for graph.
 
-A chain travels with its request, so a loop within one root is seen at once. No node alone sees a loop of roots on two nodes:
-the node at which a call would have to wait asks the others, along the calls that hold the places, before it lets the call wait.
+A request carries its chain, so a loop within one root is seen at once. No single node sees a loop of roots on two nodes: before
+a node queues a call at a busy agent, it asks the other nodes about the calls that occupy the agent.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from comity.core.call.waits import Seat, Waiter, loop_closed_by
 
 
 class Awaited(Struct, frozen=True, array_like=True, gc=False):
-    """A call that another call waits for, and the node to ask about it; empty for the node that says so."""
+    """A call that another call waits for, and the node to ask about it; empty for the reporting node itself."""
 
     call_id: str
     node_id: str = ""
 
 
 class Fact(Struct, frozen=True, array_like=True, gc=False):
-    """What one node knows of a call: that it runs and for whom it waits, or that it waits itself behind the holders."""
+    """What one node knows of a call: it runs and waits for other calls, or it is queued behind the running ones."""
 
     call_id: str
     address: str
@@ -32,7 +32,7 @@ class Fact(Struct, frozen=True, array_like=True, gc=False):
 
 
 def unasked(facts: Mapping[str, Fact], asked: Collection[Awaited]) -> dict[str, list[str]]:
-    """Return the calls that some fact depends on, that nothing is known of, and that no node was asked about, by node."""
+    """Return, by node, the calls that a fact names, of which there is no fact yet and about which no node was asked."""
     ahead: dict[str, list[str]] = {}
     for fact in facts.values():
         for one in fact.waits_for:
@@ -46,9 +46,9 @@ def unasked(facts: Mapping[str, Fact], asked: Collection[Awaited]) -> dict[str, 
 def loop_among(
     facts: Mapping[str, Fact], caller_id: str, caller_address: str, address: str, holders: Sequence[str]
 ) -> tuple[str, ...]:
-    """Return the addresses of the loop that a call would close by waiting at an address behind its holders, or nothing.
+    """Return the addresses of the loop that a call would close by queueing at an address; empty if none.
 
-    A call that no node could tell about counts as a call that will end: to refuse on a guess would be worse than to wait.
+    A call without a fact counts as one that will end: refusing on a guess would be worse than waiting.
     """
     graph = _Graph(facts)
     caller = graph.waiter(caller_id)

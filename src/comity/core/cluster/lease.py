@@ -1,9 +1,8 @@
-"""The life of a node's hold on one address, and how leases are granted: which node may run an agent, under which token.
+"""Leases of addresses and their fencing tokens: which node may run an agent.
 
-A node keeps all its leases with one beat. One that stops without a word loses what it held once its time is over. A holder that
-was only paused or cut off may still believe in it: each grant carries a token greater than all before it for that address, and
-the store refuses what is written under an older one. The lease makes two holders unlikely, the token makes the former one
-harmless.
+One heartbeat renews all leases of a node. A node that stops loses its leases when they expire. A suspended or partitioned
+holder may still believe that it holds one: each grant of an address has a greater fencing token than all before, and the store
+refuses records with an older one. The lease makes two holders unlikely, the token makes the former holder harmless.
 """
 
 from __future__ import annotations
@@ -13,13 +12,13 @@ from typing import Final
 
 from msgspec import Struct
 
-# How long the leases of a node last without a beat, and how often it beats.
+# How long leases last without a heartbeat, and the interval of heartbeats.
 LEASE_MS: Final = 5_000
 RENEW_MS: Final = LEASE_MS // 3
 
 
 class Lease(Struct, frozen=True, gc=False):
-    """Which node holds an address. `left_ms` counts from the answer of the lease service: no two clocks need to agree."""
+    """The holder of an address. `left_ms` counts from the answer of the lease service, so clocks need not agree."""
 
     address: str
     holder: str
@@ -28,14 +27,14 @@ class Lease(Struct, frozen=True, gc=False):
 
 
 class Grant(Struct, frozen=True, gc=False):
-    """What a lease service remembers of an address, for ever: its token never goes back."""
+    """What a lease service stores of an address, for ever: its token never decreases."""
 
-    holder: str  # empty once it was given back
+    holder: str  # empty once it is released
     token: int
 
 
 class LeaseTable:
-    """The leases of all nodes. Times are those of the one clock that the caller reads."""
+    """The leases of all nodes. All times are of one clock."""
 
     def __init__(self, lease_ms: int = LEASE_MS) -> None:
         self._lease_ms = lease_ms
@@ -43,9 +42,9 @@ class LeaseTable:
         self._until: dict[str, int] = {}  # by node: until when it counts as alive
 
     def keep(self, node_id: str, *, now_ms: int) -> int | None:
-        """Take the beat of a node and return how long it counts.
+        """Take a node's heartbeat and return for how many ms it is valid.
 
-        None for a node whose time was over: everything it held is free, and it begins anew.
+        Return None if it came too late: the node's leases have expired, and it starts without any.
         """
         was_over = self._until.get(node_id, now_ms + 1) <= now_ms
         self._until[node_id] = now_ms + self._lease_ms
@@ -57,9 +56,9 @@ class LeaseTable:
         return None
 
     def acquire(self, address: str, node_id: str, *, now_ms: int) -> Lease | None:
-        """Return who holds the address now: the node that asks, if it was free or its holder's time is over.
+        """Grant a free or expired lease to the asking node; return the current lease of the address.
 
-        A holder that asks again, because the answer was lost, keeps its token. None for a node whose own time is over.
+        A holder that asks again, because the answer was lost, keeps its token. Return None if the asking node has expired.
         """
         self._until.setdefault(node_id, now_ms + self._lease_ms)
         if self._left_ms(node_id, now_ms) <= 0:
@@ -73,24 +72,24 @@ class LeaseTable:
         return Lease(address, node_id, token, self._left_ms(node_id, now_ms))
 
     def find(self, address: str, *, now_ms: int) -> Lease | None:
-        """Return who holds an address."""
+        """Return the current lease of an address, or None."""
         held = self._grants.get(address)
         left_ms = 0 if held is None or not held.holder else self._left_ms(held.holder, now_ms)
         return None if held is None or left_ms <= 0 else Lease(address, held.holder, held.token, left_ms)
 
     def release(self, lease: Lease) -> None:
-        """Free an address; a lease that was lost already changes nothing."""
+        """Release a lease; a lost lease changes nothing."""
         if self._grants.get(lease.address) == Grant(lease.holder, lease.token):
             self._grants[lease.address] = Grant("", lease.token)
 
     def expire(self, address: str) -> None:
-        """Free an address as if the time of its holder were over; the holder is not told."""
+        """Free an address as if its lease had expired; the holder is not notified."""
         held = self._grants.get(address)
         if held is not None:
             self._grants[address] = Grant("", held.token)
 
     def bury(self, node_id: str, *, now_ms: int) -> None:
-        """Let the time of a node be over now; it is not told."""
+        """Expire all leases of a node now; it is not notified."""
         self._until[node_id] = now_ms
 
     def _left_ms(self, node_id: str, now_ms: int) -> int:
@@ -121,11 +120,11 @@ TRANSITIONS: dict[State, dict[Event, State]] = {
     State.UNKNOWN: {Event.ASK: State.ASKING},
     State.ASKING: {Event.GRANTED: State.HELD, Event.DENIED: State.ELSEWHERE, Event.FAILED: State.UNKNOWN},
     State.HELD: {Event.LOST: State.UNKNOWN, Event.RELEASED: State.UNKNOWN},
-    # Where it was last is where to send; once that node does not answer or the lease has run out, the service is asked again.
+    # Calls go to the last known holder; if it does not answer or the lease has expired, the lease service is asked again.
     State.ELSEWHERE: {Event.ASK: State.ASKING, Event.LOST: State.UNKNOWN},
 }
 
 
 def advance(state: State, event: Event) -> State | None:
-    """Return the next state, or None where the event comes too late to mean anything."""
+    """Return the next state, or None if the event is invalid in this state, as a late one is."""
     return TRANSITIONS[state].get(event)

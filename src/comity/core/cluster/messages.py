@@ -1,7 +1,7 @@
-"""What nodes say to each other. Any message may be lost, late, doubled or overtaken: each says all it needs by itself.
+"""The messages between nodes. Any message may be lost, late, duplicated or reordered, so each is self-contained.
 
-A node asks another to run a call and repeats that until the call is taken, then inquires now and then until it is answered. The
-request id makes every repetition harmless: the same id joins the call under way or is answered from the store.
+A node sends `Ask` until the call is acknowledged, then `Inquire` now and then until it is answered. The request id makes every
+repetition idempotent: the same id joins the running call or is answered from the store.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ class _Message(Struct, frozen=True, gc=False, tag=str.lower):
 
 
 class Ask(_Message, frozen=True):
-    """Run this call. `caller` is the token under which the agent that makes it is held."""
+    """Run this call. `caller` is the fencing token of the calling agent."""
 
     request: Request
     caller: Fence | None = None
-    loan: Loan | None = None  # None for a call by a user, which has its limits for itself
-    bounds: tuple[Bound, ...] = ()  # on how many calls the trees it stands in may make
-    is_fresh: bool = False  # asked for the first time, under an id that was made a moment ago
-    is_watched: bool = False  # tell what happens in it, as `Happened`
+    loan: Loan | None = None  # None for a user's call, which has its own limits
+    bounds: tuple[Bound, ...] = ()  # call limits of the subtrees it is in
+    is_fresh: bool = False  # the first Ask under a newly generated id
+    is_watched: bool = False  # send its events as `Happened`
 
 
 class Borrow(_Message, frozen=True):
-    """What was set aside for this call is used up: may it have more? `has` tells a repetition from a new wish."""
+    """Request for a larger loan; `has` is the current loan, which tells a repetition from a new request."""
 
     request_id: str
     has: Loan
 
 
 class Lend(_Message, frozen=True):
-    """That is all that is set aside for this call from now on. `to` is what the call had when it asked for more."""
+    """The whole loan of this call from now on. `to` is the loan in the `Borrow` that this answers."""
 
     request_id: str
     loan: Loan
@@ -48,7 +48,7 @@ class Lend(_Message, frozen=True):
 
 
 class Inquire(_Message, frozen=True):
-    """What has become of this call?"""
+    """Request for the state of this call."""
 
     request_id: str
 
@@ -61,7 +61,7 @@ class Cancel(_Message, frozen=True):
 
 
 class Taken(_Message, frozen=True):
-    """The call is here."""
+    """Acknowledgement: the call runs here."""
 
     request_id: str
     is_root: bool = False
@@ -75,51 +75,51 @@ class Answer(_Message, frozen=True):
 
 
 class Paused(_Message, frozen=True):
-    """The call waits for a person, who is asked under this id, and the whole tree it stands in is to wait with it."""
+    """The call waits for the approval with this id, and its whole tree is to pause."""
 
     request_id: str
     approval_id: str
 
 
 class Happened(_Message, frozen=True):
-    """A step of a call that is watched, or of one below it. `number` counts from 1; a step that is lost is not repeated."""
+    """An event of a watched call or of a call below it. `number` counts from 1; a lost event is not repeated."""
 
-    request_id: str  # that was asked for
+    request_id: str  # of the call in `Ask`
     number: int
     kind: str
     at_ms: int
-    of: tuple[str, str | None, str, str]  # the call it is a step of: its id, its caller's, target and capability
+    of: tuple[str, str | None, str, str]  # the event's call: request id, parent id, target and capability
     data: Any = None
     text: str = ""
 
 
 class Unknown(_Message, frozen=True):
-    """The call is not here; ask again in full."""
+    """The call is unknown here; send `Ask` again."""
 
     request_id: str
 
 
 class Moved(_Message, frozen=True):
-    """This node does not hold the agent; find out who does."""
+    """This node does not hold the agent; find the holder."""
 
     request_id: str
 
 
 class Unhosted(_Message, frozen=True):
-    """This node has no such agent at all."""
+    """This node does not host the agent."""
 
     request_id: str
 
 
 class Look(_Message, frozen=True):
-    """Whom do these calls wait for, and those in turn?"""
+    """Deadlock probe: which calls do these wait for, transitively?"""
 
     probe_id: int
     call_ids: tuple[str, ...]
 
 
 class Seen(_Message, frozen=True):
-    """That is what this node knows."""
+    """The facts that answer a `Look`."""
 
     probe_id: int
     facts: tuple[Fact, ...]
@@ -132,7 +132,7 @@ _decode = msgspec.json.Decoder(Message).decode
 
 
 def decode(raw: bytes) -> Message | None:
-    """Return the message, or None if it cannot be read: it counts as lost."""
+    """Return the message, or None if it cannot be decoded: then it counts as lost."""
     try:
         message: Message = _decode(raw)
     except (msgspec.MsgspecError, ValueError, RecursionError):

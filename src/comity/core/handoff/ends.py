@@ -1,4 +1,4 @@
-"""In which words a handoff ends, or tells a receiver that it is no longer its own."""
+"""The refusals, replies and late records with which a handoff ends."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ class Handoff(Protocol):
 
     @property
     def state(self) -> str:
-        """Where it is."""
+        """Its state."""
         ...
 
     @property
     def request(self) -> Request:
-        """What is to be done."""
+        """Its request."""
         ...
 
 
 def lost(handoff: Handoff) -> Refused:
-    """Return the error for a receiver whose lease has run out."""
+    """Return the refusal for a receiver whose lease has expired."""
     return Refused("HANDOFF_LEASE_LOST", f"the lease on {handoff.id} ran out; another receiver may have it")
 
 
 def ended(handoff: Handoff) -> Refused:
-    """Return the error for a change to a handoff that has ended already."""
+    """Return the refusal for a change to a handoff that has ended."""
     return Refused("HANDOFF_ENDED", f"{handoff.id} has ended: {handoff.state}")
 
 
@@ -47,14 +47,14 @@ def failure(status: Status, code: str, reason: str) -> Reply:
 
 
 def timeout(handoff: Handoff) -> Reply:
-    """Return the reply of a handoff whose time is over."""
+    """Return the reply of a handoff that timed out."""
     allowed = handoff.request.deadline_at - handoff.request.created_at
     what = f"was {handoff.state} when its {allowed} ms had passed"
     return failure(Status.TIMEOUT, "CALL_TIMEOUT", f"{handoff.request.capability} for {handoff.request.target} {what}")
 
 
 def late(handoff: Handoff, reply: Reply | None, now_ms: int) -> tuple[Record, ...]:
-    """Return the record of a result that comes too late, or from a receiver that lost the handoff: it goes nowhere."""
+    """Return the record of a result that came too late, or from a receiver that lost its lease; it is not delivered."""
     if reply is None:
         return ()
     return (Late(handoff.request, replace(reply, request_id=handoff.id, source=handoff.request.target), now_ms),)

@@ -1,4 +1,4 @@
-"""Who holds a handoff, and the names by which holders and what belongs to them are found."""
+"""The holder of a handoff, and the names of holders."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ _DESK: Final = "@"
 
 
 class Holder(Struct, frozen=True, gc=False):
-    """Who has a handoff, and by which lease."""
+    """The holder of a handoff, with its lease."""
 
     name: str
     fence: int
 
 
 def holder_name(node_id: str, number: int) -> str:
-    """Return the name of one of a node's receivers."""
+    """Return the holder name of a node's receiver."""
     return f"{node_id}#{number}"
 
 
 def desk_name(agent_id: str) -> str:
-    """Return the name of a holder that is no process: it accepts now and ends later, and only its lease says it is gone."""
+    """Return the name of a holder without a process: it accepts now and ends later; only its lease shows that it is gone."""
     return f"{_DESK}{agent_id}#1"
 
 
 def is_process(node_id: str) -> bool:
-    """Return whether what `node_of` gave can be looked for."""
+    """Return whether a node id (from `node_of`) belongs to a process whose death can be detected."""
     return not node_id.startswith(_DESK)
 
 
 def result_session(handoff_id: str) -> str:
-    """Return the session whose vault hides what a receiver says. Its own: that of the caller is in use where it was called.
+    """Return the id of the session whose vault hides the receiver's content; the caller's session is in use on its node.
 
-    No user can name it: what is not printable is no id.
+    No user can name it, since it is not printable.
     """
     return f"{handoff_id}\x1fresult"
 

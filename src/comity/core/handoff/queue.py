@@ -1,7 +1,7 @@
-"""The queue of handoffs: what a step does to it, and who is next.
+"""The queue of handoffs: its steps, and which handoff is next.
 
-An engine keeps handoffs on a `Shelf` and lets `perform` change them, within one transaction. Which priority is next follows the
-rule of the mailbox: each round gives every priority its turns, so no handoff starves. The turns are the receiver's own.
+An engine keeps handoffs on a `Shelf`, and `perform` changes them within one transaction. Priorities are served as in an agent's
+mailbox: each round gives every priority its turns, so no handoff starves. Each receiver counts its own turns.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from comity.core.journal.records import Record
 
 
 class Want(Struct, frozen=True, gc=False):
-    """What a receiver can do: everything in its own lane that is one of its capabilities, and the lanes of those."""
+    """What a receiver accepts: handoffs in its agent's lane for its capabilities, and the lanes of those capabilities."""
 
     own_lane: str
-    capabilities: tuple[str, ...]  # none: whatever comes
+    capabilities: tuple[str, ...]  # empty: all
     lanes: tuple[str, ...]  # of its capabilities
 
     def matches(self, handoff: Handoff) -> bool:
-        """Return whether it can do this."""
+        """Return whether the receiver accepts this handoff."""
         if handoff.lane == self.own_lane:
             return not self.capabilities or handoff.request.capability in self.capabilities
         return handoff.lane in self.lanes
@@ -50,18 +50,18 @@ class Take(Struct, frozen=True, gc=False):
 
 
 class Sweep(Struct, frozen=True):
-    """Look for deadlines and leases that have passed."""
+    """Record expired deadlines and leases."""
 
 
 class Listen(Struct, frozen=True):
-    """Let a node hear of handoffs that become free in these lanes; of every change if there is `*` among them."""
+    """Subscribe a node to handoffs that become free in these lanes; with `*`, to every change."""
 
     node_id: str
     lanes: tuple[str, ...]
 
 
 class Step(Struct, eq=False, kw_only=True, gc=False):
-    """One thing to be done to the queue, decided where it is written, and what came of it."""
+    """One change of the queue, decided in the transaction that writes it, and its outcome."""
 
     change: Change | Take | Sweep | Listen
     now_ms: int
@@ -72,41 +72,41 @@ class Step(Struct, eq=False, kw_only=True, gc=False):
 
     @property
     def needs_sync(self) -> bool:
-        """Whether what it does must survive a loss of power. Who holds what need not: no holder does."""
+        """Whether it must survive a power failure. Leases need not, since no holder survives one."""
         return not isinstance(self.change, (Take, Renew, Listen))
 
     @property
     def outcome(self) -> Outcome:
-        """Of a change to one handoff."""
+        """The outcome of a change to one handoff."""
         return self.outcomes[0]
 
 
 class Shelf(Protocol):
-    """Where the handoffs are, for the length of one transaction."""
+    """The storage of handoffs, within one transaction."""
 
     def get(self, handoff_id: str) -> Handoff | None:
-        """Return one."""
+        """Return a handoff, or None."""
         ...
 
     def put(self, before: Handoff | None, after: Handoff) -> None:
-        """Keep one as it is now."""
+        """Store the new version of a handoff."""
         ...
 
     def due(self, now_ms: int) -> list[Handoff]:
-        """Return those whose deadline or lease has passed, or whose holder is known to be gone."""
+        """Return the handoffs with an expired deadline or lease, or a dead holder."""
         ...
 
     def free(self, want: Want, limit: int) -> list[Handoff]:
-        """Return those that wait for such a receiver, oldest first; of each priority no more than `limit` are needed."""
+        """Return the free handoffs for a receiver, oldest first, at most `limit` per priority."""
         ...
 
     def listen(self, node_id: str, lanes: tuple[str, ...]) -> None:
-        """Note what a node wants to hear."""
+        """Store the lanes that a node subscribes to."""
         ...
 
 
 def perform(shelf: Shelf, step: Step) -> Sequence[Record]:
-    """Do one step and return what is to be written to the journal with it."""
+    """Apply one step and return the records to write with it."""
     change = step.change
     if isinstance(change, Take):
         return _change_all(shelf, step, [(handoff, change.accept) for handoff in _next(shelf, step, change)])
@@ -126,7 +126,7 @@ def perform(shelf: Shelf, step: Step) -> Sequence[Record]:
 
 
 def perform_all(shelf: Shelf, records: Iterable[Record | Step]) -> tuple[list[Record], list[tuple[Handoff | None, Handoff]]]:
-    """Do the steps among the records; return the records with what the steps add in their place, and what was touched."""
+    """Apply the steps among the records; return the records with each step replaced by its own, and the changed handoffs."""
     written: list[Record] = []
     touched: list[tuple[Handoff | None, Handoff]] = []
     for record in records:

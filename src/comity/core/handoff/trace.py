@@ -1,4 +1,4 @@
-"""Where a handoff stands in its trace. It outlives the process that made it, so its place is part of its request."""
+"""The trace context of a handoff. A handoff outlives its process, so the context is part of its request."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _FLAGS_MAX: Final = 0xFF
 
 
 def metadata_of(remote: TraceContext | None) -> dict[str, Any]:
-    """Return what must be kept with a request of the trace it belongs to; nothing if it begins one of its own."""
+    """Return the metadata that keeps a remote trace context with a request; empty if the request begins its own trace."""
     if remote is None:
         return {}
     return {_FLAGS: remote.flags} | ({_STATE: remote.state} if remote.state else {})
 
 
 def remote_of(request: Request) -> TraceContext | None:
-    """Return the trace that a request came with from elsewhere, or None if its trace began with it."""
+    """Return the trace context that a request arrived with, or None if it began its own trace."""
     flags = request.metadata.get(_FLAGS)
     if type(flags) is not int or not 0 <= flags <= _FLAGS_MAX:
         return None
@@ -28,7 +28,7 @@ def remote_of(request: Request) -> TraceContext | None:
 
 
 def place_of(request: Request) -> TraceContext:
-    """Return where a handed-off request stands: what is done for it hangs under its span."""
+    """Return the trace context of a handoff, the parent of spans of work done for it."""
     remote = remote_of(request)
     if remote is None:
         return TraceContext(request.trace_id, request.span_id, SAMPLED)
@@ -36,5 +36,5 @@ def place_of(request: Request) -> TraceContext:
 
 
 def result_span_id(handoff_id: str, fence: int) -> str:
-    """Return the id of the span of a result: the same wherever it is asked for, so that a link to it needs no record."""
+    """Return the span id of a result, derived from id and fencing token, so that a link to it needs no record."""
     return hashlib.blake2b(f"{handoff_id}\x1f{fence}".encode(), digest_size=8).hexdigest()

@@ -1,8 +1,8 @@
 """The audit trail: append-only rows, each bound to the one before by a hash.
 
-A row says who asked whom for what and how it was decided or ended, and nothing personal: an objective enters as a keyed digest,
-and so does a user id that is itself personal, such as an e-mail address. Changing, removing or reordering a row breaks the
-chain at that row.
+A row records caller, callee, capability, and decision or outcome, without personal data: an objective is stored as a keyed
+digest, and so is a user id that is itself personal, such as an e-mail address. Changing, removing or reordering a row breaks
+the chain at that row.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ class Kind(StrEnum):
     REFUSED = "refused"
     SETTLED = "settled"
     LATE = "late"  # a result that came after the call had settled; recorded, never delivered
-    PAUSED = "paused"  # the tree waits for a person and will be run again
-    NOTED = "noted"  # something about a call under way that a reader of the audit should know
-    CUT = "cut"  # the rows before some row were removed; the note says which, and the hash of the last
+    PAUSED = "paused"  # the tree waits for an approval and will be replayed
+    NOTED = "noted"  # a note on a running call
+    CUT = "cut"  # the chain was truncated; the note names the removed rows and the hash of the last
 
 
-# A row as it is stored: id, what it says as JSON, previous hash, hash. The hash covers the stored bytes themselves.
+# A stored row: id, content as JSON, previous hash, hash. The hash covers the stored bytes themselves.
 Stored = tuple[int, bytes, str, str]
 
 
@@ -72,12 +72,12 @@ _CORRELATION: Final = ENTRY_FIELDS.index("correlation_id")
 _SHORTEST: Final = _CORRELATION  # fields of a row that says neither a workflow nor a cost
 
 
-# Told during a walk along a chain: how many rows were checked, of how many.
+# Progress callback of a verification: rows checked, rows in total.
 Tell = Callable[[int, int], None]
 
 
 class Verdict(NamedTuple):
-    """Whether a chain is whole; `row_id` is the first row that does not fit, `reason` says how."""
+    """Whether a chain is valid; `row_id` is the first invalid row, `reason` says why."""
 
     ok: bool
     rows: int
@@ -86,10 +86,10 @@ class Verdict(NamedTuple):
 
 
 class Checkpoint(msgspec.Struct, frozen=True, array_like=True):
-    """Where a chain begins whose beginning was cut off.
+    """The beginning of a truncated chain.
 
-    The first row that is left is bound to `hash`. That rows were removed is itself a row of the chain, `noted_in`, so that
-    nothing later can be moved forward or back without breaking it.
+    The first remaining row is bound to `hash`. The truncation is itself a row of the chain, `noted_in`, so that the checkpoint
+    cannot be moved without breaking the chain.
     """
 
     row_id: int  # the last row that was removed; rows count from 1, so this is also the number of removed rows
@@ -102,21 +102,21 @@ START: Final = Checkpoint(0, GENESIS, 0, 0)
 
 
 def cut_entry(row_id: int, sealed: str, at_ms: int) -> bytes:
-    """Return what the row says that notes a cut: when, and in its note up to which row and the hash of that."""
+    """Return the content of the row that records a truncation: time, last removed row and its hash."""
     note = f"rows 1 to {row_id} were removed; row {row_id} had the hash {sealed}"
     said = {"kind": Kind.CUT.value, "created_at": at_ms, "note": note}
     return msgspec.json.encode([said.get(name, "" if Row.__annotations__[name] == "str" else None) for name in ENTRY_FIELDS])
 
 
 def checkpoint_seal(body: bytes, key: bytes) -> str:
-    """Return what seals a stored checkpoint: an HMAC that only the holder of the key can make."""
+    """Return the HMAC of a stored checkpoint, which needs the key."""
     return hmac.new(key, body, hashlib.sha256).hexdigest()
 
 
 def seal(row_id: int, body: bytes, previous_hash: str) -> Stored:
-    """Give what a row says its place: after the row with `previous_hash`.
+    """Return the stored row with this content, after the row with `previous_hash`.
 
-    It says its `ENTRY_FIELDS`, as a JSON array; the last two only where there is a cost or a workflow's own id.
+    `body` is a JSON array of `ENTRY_FIELDS`; the last two are present only if there is a cost or a workflow's own id.
     """
     return row_id, body, previous_hash, link(row_id, body, previous_hash)
 
@@ -161,7 +161,7 @@ def verify(rows: Iterable[Stored], *, first_id: int = 1, previous_hash: str = GE
 
 
 def walk(rows: Iterable[tuple[int, bytes | None, bytes]], next_id: int, previous: bytes) -> tuple[int, bytes]:
-    """Return the id after the last row that fits and the hash of that row: how far a chain is whole, as quickly as can be.
+    """Return the id after the last valid row and the hash of that row; the fast path of `verify`.
 
     `rows` are id, body and hash. `verify` says what is wrong with the row at which this stops.
     """
@@ -175,7 +175,7 @@ def walk(rows: Iterable[tuple[int, bytes | None, bytes]], next_id: int, previous
 
 
 def link(row_id: int, body: bytes, previous_hash: str) -> str:
-    """Return the hash that binds what a row says to its place."""
+    """Return the hash that binds a row's content to its place."""
     sha = _FRESH.copy()  # cheaper than making one
     sha.update(f"{row_id}:{previous_hash}:".encode() + body)
     return sha.hexdigest()
@@ -186,7 +186,7 @@ _THOUGHT: Final = "thought sha256:"
 
 
 def thought_note(thought: str) -> str:
-    """Return what the row of a call's end says of the thought in its reply: a digest, since free text may be personal."""
+    """Return the audit note on a reply's thought: a digest, since free text may be personal."""
     return f"{_THOUGHT}{hashlib.sha256(thought.encode(errors='surrogatepass')).hexdigest()}"
 
 
@@ -196,17 +196,17 @@ def names_thought(note: str) -> bool:
 
 
 class Pseudonyms:
-    """Names as they may stand in the audit: as they are, or as a digest if they are themselves personal.
+    """Replaces names that are themselves personal by a keyed digest for the audit; other names stay.
 
-    The digest is keyed: equal names can be found, and without the key no reader finds a name by trying. What older versions
-    wrote (`sha256:…`, without a key) is not changed.
+    Equal names have equal digests, and without the key a name cannot be found by trying. Digests of older versions
+    (`sha256:…`, without a key) are not changed.
     """
 
     __slots__ = ("_key", "of")
 
     def __init__(self, key: bytes) -> None:
         self._key = key
-        # Returns a name as it may stand in the audit.
+        # Returns the name, or its digest if it is personal.
         self.of = lru_cache(maxsize=4096)(self._pseudonym)
 
     def digest(self, text: str) -> str:

@@ -1,7 +1,7 @@
-"""How long what a node recorded is kept, and how much of it. What has no bound here is kept for good.
+"""Retention: how long, and how many of, a node's records are kept. Kinds without a bound are kept for good.
 
-What is still needed is kept whatever its age: open calls, also those that wait for a person, and everything in their trees;
-handoffs that have not ended; and the sessions of both.
+Independent of age these are kept: open and paused calls with everything in their trees, handoffs that have not ended, and the
+sessions of both.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from msgspec import Struct
 from comity.core.agent.declaration import DeclarationError, shown
 from comity.core.envelope.envelope import Reply
 
-# The kinds of what is kept, in the order in which they are removed: whole calls first, whose replies need no look then.
+# The kinds in the order in which they are removed: calls first, so that replies of removed calls need no check.
 KINDS: Final = ("calls", "replies", "handoffs", "sessions", "audit", "spans")
-# What a reply says from which the content was removed.
+# The message of a reply whose content was removed.
 CONTENT_REMOVED: Final = "the content of this reply was removed, since it is kept no longer; how the call ended is still known"
 
 
@@ -39,7 +39,7 @@ class Keep(Struct, frozen=True, kw_only=True):
         return self.age is not None or self.count is not None
 
     def before_ms(self, now_ms: int) -> int | None:
-        """Return when what is too old happened at the latest, None if nothing is."""
+        """Return the time before which records are too old; None without an age."""
         return None if self.age is None else now_ms - int(self.age / timedelta(milliseconds=1))
 
 
@@ -110,7 +110,7 @@ Sweep = Generator[Pruned, None, None]
 
 
 def is_doomed(keep: Keep, at_ms: int | None, is_surplus: bool, now_ms: int) -> bool:
-    """Return whether something goes that ended or was last used at a time; what has not ended stays."""
+    """Return whether to remove a record that ended or was last used at `at_ms`; False if it has not ended (None)."""
     if at_ms is None:
         return False
     before = keep.before_ms(now_ms)
@@ -118,7 +118,7 @@ def is_doomed(keep: Keep, at_ms: int | None, is_surplus: bool, now_ms: int) -> b
 
 
 def without_content(reply: Reply) -> Reply | None:
-    """Return a reply that says how its call ended and no more; None if it is so already."""
+    """Return a reply with only the outcome of its call; None if it has no content already."""
     if CONTENT_REMOVED in reply.warnings:
         return None
     return Reply(

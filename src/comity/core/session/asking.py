@@ -1,4 +1,4 @@
-"""Questions that need not be asked: what an agent asks its user for, and is known already."""
+"""Avoids asking the user for facts that are known already."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from comity.core.envelope.envelope import Reply
 from comity.core.session.conversation import plain_text
 from comity.core.session.memory import plain_key
 
-MISSING: Final = "missing"  # in the data of a question: the names of what is asked for
+MISSING: Final = "missing"  # the field in a question's data that lists the facts asked for
 
 
 def asked_for(reply: Reply, known: Iterable[str]) -> tuple[str, ...]:
-    """Return which known things a question asks for: those it lists as missing, else those it names in words."""
+    """Return the known facts that a question asks for: those it lists as missing, else those that its text names."""
     listed = reply.data.get(MISSING) if isinstance(reply.data, Mapping) else None
     if isinstance(listed, (list, tuple)):
         wanted = {plain_key(one) for one in listed if isinstance(one, str)}
@@ -23,12 +23,12 @@ def asked_for(reply: Reply, known: Iterable[str]) -> tuple[str, ...]:
 
 
 def answers(facts: Mapping[str, Any]) -> str:
-    """Return what is known as lines, one for each key."""
+    """Return the facts as lines, one per key."""
     return "\n".join(f"- {key}: {plain_text(value)}" for key, value in facts.items())
 
 
 def reminder(quoted: str) -> str:
-    """Return the text for an agent with a model that asks for what is known; `quoted` is what is known."""
+    """Return the text for a model that asks for known facts; `quoted` are these facts."""
     return (
         f"What you ask for may be known already:\n{quoted}\n"
         "If that answers your question, go on with it. If it does not, ask again, for what is still missing."

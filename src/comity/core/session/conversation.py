@@ -1,7 +1,7 @@
-"""What was said in a session: its turns, how many of them are kept, how many a callee may see, and references to them.
+"""The conversation of a session: its turns, how many are kept, how many a callee may see, and references to them.
 
-A turn is what a user told an agent, or what a reply told the user: an answer, a question, data without a message, an error.
-Equal turns are two turns.
+A turn is a user's request to an agent, or a reply to the user: an answer, a question, data without a message, an error. Equal
+turns are not merged.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _encode = json.Encoder().encode
 
 
 class Turn(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One thing that was said: `role` is user, or the address of the agent that said it."""
+    """One turn: `role` is `user`, or the address of the agent."""
 
     role: str
     text: str
@@ -37,13 +37,13 @@ class Turn(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     request_id: str = ""  # of the call it was said in; empty for what an agent's code noted
     status: str = ""  # of the reply, where it was no success
     by: str = ""  # the agent whose code noted the turn; empty where the node did
-    task: str = ""  # the whole of what the user asked, where that is more than `text`: objective, message, inputs
+    task: str = ""  # the user's whole request if that is more than `text`: objective, message, inputs
     version: int = 0  # of the session once it was said
-    claimed_role: str = ""  # in whose name the agent `by` said it, if not in its own
+    claimed_role: str = ""  # the role that the agent `by` claimed, if not its own
 
 
 class HistoryReference(Struct, frozen=True):
-    """What a history reference names: a session as it was at a version, and how much of its conversation."""
+    """A parsed history reference: a session at a version, and a history policy."""
 
     session_id: str
     version: int
@@ -54,13 +54,13 @@ class HistoryReference(Struct, frozen=True):
 
 
 def writer_of(address: str) -> str:
-    """Return what `Turn.by` says of an agent's turn that the node noted: its id where that reads like another kind of turn."""
+    """Return `Turn.by` for an agent's turn that the node added: the agent's id if it could be read as another role."""
     agent_id = address.partition("/")[0]
     return agent_id if agent_id in (USER, SUMMARY) else ""
 
 
 def read_reference(text: str) -> HistoryReference:
-    """Return what a history reference names. Raises `CallerError` for a text that is none."""
+    """Parse a history reference. Raises `CallerError` for an invalid one."""
     match = _REFERENCE.fullmatch(text) if type(text) is str else None
     if match is None:
         problem = Problem("history_ref", "must read session:ID@VERSION?history=POLICY")
@@ -70,7 +70,7 @@ def read_reference(text: str) -> HistoryReference:
 
 
 def narrower(one: str | int, other: str | int) -> str | int:
-    """Return a history policy that shows nothing which either of two policies withholds."""
+    """Return the stricter of two history policies."""
     for policy, rest in ((one, other), (other, one)):
         if policy == "full":
             return rest
@@ -82,7 +82,7 @@ def narrower(one: str | int, other: str | int) -> str | int:
 
 
 def select(turns: tuple[Turn, ...], policy: str | int, summary: str = "", at_ms: int = 0) -> tuple[Turn, ...]:
-    """Return as much of a conversation as a policy lets a callee see."""
+    """Return the turns that a policy lets a callee see."""
     match policy:
         case "none":
             return ()
@@ -103,10 +103,10 @@ def size_of(turn: Turn) -> int:
 
 
 def bounded(turns: tuple[Turn, ...], chars: int) -> tuple[tuple[Turn, ...], int]:
-    """Return the turns a session keeps, and how many characters they have: all, or the newest half of what it may keep.
+    """Return the turns that a session keeps, and their number of characters: all, or the newest within half the limit.
 
-    `chars` is how many characters all of them have. Half at a time, so that the beginning of a model's prompt stays the
-    same for many turns.
+    `chars` is the number of characters of all turns. Half is dropped at once, so that the beginning of a model's prompt stays
+    the same for many turns.
     """
     if len(turns) <= TURNS_MAX and chars <= TURNS_CHARS_MAX:
         return turns, chars
@@ -118,13 +118,13 @@ def bounded(turns: tuple[Turn, ...], chars: int) -> tuple[tuple[Turn, ...], int]
 
 
 def task_text(objective: str, message: str, inputs: Any) -> str:
-    """Return what a caller asks of an agent, as one text."""
+    """Return objective, message and inputs as one text."""
     parts = (f"Objective: {objective}" if objective else "", message, f"Inputs:\n{_encode(inputs).decode()}" if inputs else "")
     return "\n\n".join(filter(None, parts))
 
 
 def answer_text(reply: Reply) -> str:
-    """Return what a reply says to the user: its message, or its data, or what went wrong."""
+    """Return the text of a reply for the user: its message, its data, or its error."""
     if reply.error is not None:
         return reply.error.message or reply.message
     if reply.message or reply.data in (None, {}, []):
@@ -133,19 +133,19 @@ def answer_text(reply: Reply) -> str:
 
 
 def plain_text(value: Any) -> str:
-    """Return a value as words: a text as it is, anything else as JSON."""
+    """Return a text unchanged, any other value as JSON."""
     return value if isinstance(value, str) else _encode(value).decode()
 
 
 def clip(text: str, chars_max: int) -> str:
-    """Return a text of bounded length; how much is missing is said."""
+    """Return a text cut to a length, with a note on how many characters are missing."""
     if len(text) <= chars_max:
         return text
     return f"{text[:chars_max]}\n(cut here: {len(text) - chars_max:,} more characters)"
 
 
 def position_of(turns: tuple[Turn, ...], request: Request) -> int:
-    """Return where in a conversation a call's own message stands; the end if it is not there."""
+    """Return the index of a call's own message in a conversation; the end if it is not there."""
     return next((place for place, turn in enumerate(turns) if turn.request_id == request.request_id), len(turns))
 
 

@@ -1,8 +1,8 @@
-"""What is remembered of a user across sessions: facts that agents reported, who reported each, how sure, and when.
+"""The memory of a user across sessions: facts that agents reported, each with source, confidence and time.
 
-A fact is a sentence. One that reads `key: value` can be asked for by its key, and is replaced by a later one under the same
-key. What a person has corrected stands until a person changes it. Memory is bounded: beyond that the least sure facts go
-first, of equally sure ones the oldest, and how many went is counted.
+A fact is a sentence. A fact of the form `key: value` can be found by its key, and a later fact with the same key replaces it. A
+fact that a person corrected can be changed only by a person. Memory is bounded: the facts of least confidence are dropped
+first, of equal ones the oldest, and the number of dropped facts is kept.
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ class Fact(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
 
     @property
     def key(self) -> str:
-        """The key it can be asked for by; empty if it reads as a plain sentence."""
+        """Its key; empty for a plain sentence."""
         match = _KEYED.fullmatch(self.text)
         return plain_key(match[1]) if match else ""
 
     @property
     def value(self) -> str:
-        """What stands behind its key, or the whole sentence."""
+        """The text after its key, or the whole sentence."""
         match = _KEYED.fullmatch(self.text)
         return match[2] if match else self.text
 
 
 class Note(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A text of a user that an agent keeps for itself, such as a lesson, with labels that are no words of the user."""
+    """A private text of an agent about a user, such as a lesson, with labels that hold no words of the user."""
 
     id: str
     text: str
@@ -65,7 +65,7 @@ class Note(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
 
 
 class Memory(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """All that is remembered of one user of one tenant, in the order it was learnt."""
+    """The memory of one user of one tenant, in the order of learning."""
 
     facts: tuple[Fact, ...] = ()
     made: int = 0  # facts so far, for their ids
@@ -73,7 +73,7 @@ class Memory(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True
     notes: tuple[Note, ...] = ()  # no fact: each is for the agent that made it
 
     def find(self, key: str) -> Fact | None:
-        """Return what is known under a key."""
+        """Return the fact under a key, or None."""
         wanted = plain_key(key)
         return next((one for one in reversed(self.facts) if wanted and one.key == wanted), None)
 
@@ -83,7 +83,7 @@ class Memory(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True
 
 
 def plain_key(key: str) -> str:
-    """Return a key as it is compared: small letters, words joined by underscores."""
+    """Return a normalized key: lower case, words joined by underscores."""
     return _NO_WORD.sub("_", key.casefold()).strip("_")
 
 
@@ -95,7 +95,7 @@ def learn(memory: Memory, facts: Iterable[Fact]) -> Memory:
 
 
 def correct(memory: Memory, fact_id: str, text: str, *, by: str, now_ms: int) -> Memory | None:
-    """Return the memory with a fact put right by a person, or None if there is no such fact."""
+    """Return the memory with a fact corrected by a person, or None if there is no such fact."""
     old = memory.get(fact_id)
     if old is None:
         return None
@@ -104,7 +104,7 @@ def correct(memory: Memory, fact_id: str, text: str, *, by: str, now_ms: int) ->
 
 
 def forget(memory: Memory, *, fact_id: str = "", session_id: str = "") -> Memory:
-    """Return the memory without a fact, or without what was last reported in a session."""
+    """Return the memory without a fact, or without the facts last reported in a session."""
     kept = (one for one in memory.facts if one.id != fact_id and (not session_id or one.session_id != session_id))
     return replace(memory, facts=tuple(kept))
 
@@ -126,7 +126,7 @@ def drop_note(memory: Memory, agent: str, note_id: str) -> Memory:
 def offered(
     memory: Memory, tokens_max: int = OFFERED_TOKENS_MAX, count: TokenCounter = estimate
 ) -> tuple[tuple[str, ...], int]:
-    """Return the surest and newest facts as lines for a model, the surest last, and how many there is no room for."""
+    """Return the facts of highest confidence as lines for a model, the highest last, and how many did not fit."""
     lines: list[str] = []
     for fact in sorted(memory.facts, key=_worth, reverse=True):
         day = datetime.fromtimestamp(fact.at_ms / 1000, UTC).date().isoformat()
@@ -143,8 +143,8 @@ def _learn(memory: Memory, new: Fact) -> Memory:
     for old in memory.facts:
         if old.text == new.text or (key and old.key == key):
             if old.is_corrected or (old.text != new.text and old.confidence > new.confidence):
-                return memory  # a person, or an agent that was surer, says otherwise
-            if old.text == new.text:  # passed on, or found out again: it stays the first one's
+                return memory  # a person corrected it, or another agent was more confident
+            if old.text == new.text:  # reported again: it keeps its first source
                 new = replace(new, source=old.source, confidence=max(old.confidence, new.confidence))
             kept = tuple(one for one in memory.facts if one is not old)
             return replace(memory, facts=(*kept, replace(new, id=old.id)))

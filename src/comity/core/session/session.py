@@ -1,7 +1,7 @@
-"""A session: whose work this is, and what is already known about it. The orchestrating node holds the one true copy.
+"""A session: its user, and what is known about the user's work.
 
-Tenant, user and id are bound when the session is made and never change. Everything else changes by `apply`: each change names
-the version it was based on, and a change that would overwrite another writer's newer change is a conflict, not a silent loss.
+Tenant, user and id never change. Everything else changes by `apply`: each change names the version that it is based on, and a
+change that would overwrite another writer's newer value is a conflict, not a silent loss.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from comity.core.session.conversation import (
 IDLE_MS: Final = 20 * 60 * 1000
 PAUSED_MS: Final = 30 * 60 * 1000
 EXPIRED_MS: Final = 24 * 60 * 60 * 1000
-USE_NOTED_MS: Final = 60 * 1000  # a use is noted in the store unless the last one noted is younger than this
+USE_NOTED_MS: Final = 60 * 1000  # minimum interval between two stored times of use
 FACTS_MAX: Final = 1_000
 PRIVATE: Final = "comity."  # before the name of an agent that is a part of a node; it is no colleague of other agents
 MAPS: Final = ("facts", "constraints", "prior_outputs", "private")  # fields of a session with a value for each key
@@ -98,7 +98,7 @@ TRANSITIONS: dict[Status, dict[Event, Status]] = {
 
 
 class Fact(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Something known: its value, the agent that noted it, how sure it was, when, and whom it named as its source."""
+    """A fact: its value, the agent that noted it, confidence, time, and the source that the agent claimed."""
 
     value: Any
     source: str
@@ -108,7 +108,7 @@ class Fact(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
 
 
 class Workflow(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Where the work stands: which step of how many (0 where steps are not counted), and what its orchestrator keeps of it."""
+    """The progress of the work: step, number of steps (0 if not counted), and the orchestrator's state."""
 
     step: int = 0
     steps: int = 0
@@ -156,7 +156,7 @@ class Say(Struct, frozen=True, tag=True):
 
 
 class Answer(Struct, frozen=True, tag=True):
-    """Note that an agent has answered a call of the session, what came of it, and what was said to the user."""
+    """Record an agent's answer to a call of the session: the agent, the result, and the turns."""
 
     agent: str  # empty for an agent that did not answer
     result: str = ""  # the name its data is kept under, among the outputs of agents; none if there is none
@@ -175,7 +175,7 @@ class Learn(Struct, frozen=True, tag=True):
 
 
 class Decide(Struct, frozen=True, tag=True):
-    """Note a decision; a decision that stands already is not noted twice."""
+    """Note a decision; an equal one is not noted twice."""
 
     text: str
 
@@ -194,7 +194,7 @@ class Assume(Struct, frozen=True, tag=True):
 
 
 class Place(Struct, frozen=True, tag=True):
-    """Say where in its workflow the work is."""
+    """Set the progress of the work."""
 
     position: str
     step: Annotated[int, Meta(ge=0)] = 0
@@ -203,7 +203,7 @@ class Place(Struct, frozen=True, tag=True):
 
 
 class Produce(Struct, frozen=True, tag=True):
-    """Note that an agent has contributed, and what."""
+    """Record an agent's output."""
 
     agent: str
     key: str
@@ -229,7 +229,7 @@ _decode_change = json.Decoder(Change).decode
 
 
 class Conflict(Struct, frozen=True):
-    """A change would overwrite what was written after the version it was based on."""
+    """A change would overwrite a value that was written after the version it is based on."""
 
     what: str
     based_on: int
@@ -237,12 +237,12 @@ class Conflict(Struct, frozen=True):
 
 
 def sound(change: _C) -> _C:
-    """Return a copy of a change as it will be read again, or raise `CallerError` that names what is wrong with it."""
+    """Return a copy of a change, encoded and decoded; raise `CallerError` with its problems if it is invalid."""
     return cast("_C", take(change, type(change).__name__.lower(), _decode_change))
 
 
 def status(session: Session, now_ms: int) -> Status:
-    """Return how awake a session is by the time it was last used."""
+    """Return the status of a session, derived from its last use."""
     rested = now_ms - session.used_at
     event = (
         Event.EXPIRE
@@ -257,17 +257,17 @@ def status(session: Session, now_ms: int) -> Status:
 
 
 def use(session: Session, now_ms: int) -> Session | None:
-    """Return the session used now, or None if it has expired and a caller has to resume it first."""
+    """Return the session with its use set to now, or None if it has expired and must be resumed first."""
     return replace(session, used_at=now_ms) if Event.USE in TRANSITIONS[status(session, now_ms)] else None
 
 
 def resume(session: Session, now_ms: int) -> Session:
-    """Return the session awake again, however long it rested."""
+    """Return the session as active again, even if it had expired."""
     return replace(session, used_at=now_ms, version=session.version + 1)
 
 
 def apply(session: Session, change: Change, *, based_on: int, now_ms: int) -> Session | Conflict:
-    """Return the session with one change, or the conflict. Additions never conflict; replacing what is newer does."""
+    """Return the changed session, or the conflict. Additions never conflict; replacing a newer value does."""
     match change:
         case Say(role, text, by):
             first = session.original_request or (text if role == USER and not by else "")
@@ -285,7 +285,7 @@ def apply(session: Session, change: Change, *, based_on: int, now_ms: int) -> Se
         case Learn(key, value, source, confidence, claimed):
             old, new = session.facts.get(key), Fact(value, source, confidence, now_ms, claimed)
             if old is not None and old.value == value and old.confidence >= confidence:
-                new = old  # said again by a source that is no surer
+                new = old  # the same value, reported without more confidence
             made = replace(session, facts=_with_newest(session.facts, key, new, FACTS_MAX))
         case Constrain(key, value):
             made = replace(session, constraints={**session.constraints, key: value})
@@ -311,7 +311,7 @@ def apply(session: Session, change: Change, *, based_on: int, now_ms: int) -> Se
 
 
 def heard(request: Request, inputs: Any, at_ms: int = 0) -> Say | None:
-    """Return what a user, or an agent that delegates work to a session of its own, says by a request; None for an empty one."""
+    """Return the turn of a user's request, or of a request delegated to its own session; None for an empty request."""
     task = task_text(request.objective, request.message, inputs)
     text = request.message or task
     more = "" if task == text and request.source is None else task  # which marks it as an agent's request
@@ -321,7 +321,7 @@ def heard(request: Request, inputs: Any, at_ms: int = 0) -> Say | None:
 
 
 def told(request: Request, reply: Reply, at_ms: int = 0) -> Say | None:
-    """Return what the reply to a request says to the user; None where it says nothing."""
+    """Return the turn of a reply to the user; None if it has no text."""
     text = answer_text(reply)
     status = "" if reply.status is SUCCESS else str(reply.status)
     if not text:
@@ -331,7 +331,7 @@ def told(request: Request, reply: Reply, at_ms: int = 0) -> Say | None:
 
 
 def answered(request: Request, reply: Reply, said: Iterable[Say | None] = ()) -> Answer:
-    """Return what the end of a call means to its session: who answered, with what result, and what was said."""
+    """Return the session change of a call's end: the agent, its result, and the turns."""
     agent = request.target.partition("/")[0]
     if reply.status in UNANSWERED:
         agent = ""
@@ -345,7 +345,7 @@ def answered(request: Request, reply: Reply, said: Iterable[Say | None] = ()) ->
 
 
 def entry_of(change: Change) -> Entry | None:
-    """Return the single value that a change sets, by field and key; None for a change that only adds to a list."""
+    """Return field and key of the value that a change sets; None for a change that only adds to a list."""
     match change:
         case Learn(key):
             return "facts", key
@@ -366,18 +366,18 @@ def entry_of(change: Change) -> Entry | None:
 
 
 def label(field: str, key: str) -> str:
-    """Return the name under which `Session.written` and a conflict have a value."""
+    """Return the name of a value in `Session.written` and in conflicts."""
     return f"{_LABELS[field]}{key}" if field in _LABELS else ""
 
 
 def replaces(change: Change) -> str:
-    """Return the name of the single value that a change replaces; empty for a change that only adds."""
+    """Return the name of the value that a change replaces; empty for a change that only adds."""
     entry = None if isinstance(change, Answer) else entry_of(change)
     return "" if entry is None else label(*entry)
 
 
 def _value(session: Session, change: Change) -> Any:
-    """Return what stands in the place a change replaces."""
+    """Return the current value that a change would replace."""
     match change:
         case Learn(key):
             return session.facts[key].value if key in session.facts else None
@@ -396,9 +396,9 @@ def _value(session: Session, change: Change) -> Any:
 
 
 def background(session: Session, history: str | int, above: tuple[str, ...] = ()) -> Background:
-    """Return what a callee gets of the session: everything but the conversation, which goes by reference and policy.
+    """Return the session's background for a callee: everything but the conversation, which goes by reference and policy.
 
-    `above` are the agents that wait for the call: they have worked on it before the callee does.
+    `above` are the agents in the call chain: they have worked on it before the callee does.
     """
     return Background(
         original_request=session.original_request,
@@ -419,18 +419,18 @@ def _origin(fact: Fact) -> str:
 
 
 def history(session: Session, policy: str | int) -> tuple[Turn, ...]:
-    """Return as much of the conversation as a call's policy lets the callee see."""
+    """Return the turns that a call's policy lets the callee see."""
     return select(session.turns, policy, session.summary, session.used_at)
 
 
 def history_at(session: Session, version: int, policy: str | int) -> tuple[Turn, ...]:
-    """Return the conversation as it was at a version of the session, as far as a policy shows it."""
+    """Return the turns at a version of the session, as far as a policy shows them."""
     turns = tuple(turn for turn in session.turns if turn.version <= version)
     return select(turns, policy, session.summary if turns == session.turns else "", session.used_at)
 
 
 def missing(session: Session, keys: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the facts that are not known yet: only these may be asked for."""
+    """Return those of the keys without a fact; ask the user only for these."""
     return tuple(key for key in keys if key not in session.facts)
 
 
@@ -439,7 +439,7 @@ def _once(items: tuple[str, ...], item: str) -> tuple[str, ...]:
 
 
 def _dropped(before: Session, after: Session) -> Iterator[Entry]:
-    """Yield the entries for which there was no room any more, the oldest."""
+    """Yield the entries that were dropped for lack of room, the oldest first."""
     for field in TRIMMED:
         values, kept = getattr(before, field), getattr(after, field)
         if values is not kept:
