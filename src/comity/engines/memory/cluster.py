@@ -1,4 +1,4 @@
-"""What several nodes in one process share: a journal, leases and a network in memory. The runtime's tests stand on them."""
+"""A journal, leases and a network in memory, shared by several nodes of one process; the runtime's tests use them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from comity.ports import Clock, Journal, Receive, Then
 
 
 class SharedHandoffs:
-    """One node's end of a handoff queue in memory that several nodes share."""
+    """One node's view of a shared in-memory handoff queue."""
 
     def __init__(self, shared: MemoryHandoffs) -> None:
         self._shared = shared
@@ -38,11 +38,11 @@ class SharedHandoffs:
             self._heard = None
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._shared, name)  # what is read is the same for all
+        return getattr(self._shared, name)  # reads are the same for all nodes
 
 
 class SharedJournal:
-    """One node's end of a journal in memory that several nodes share."""
+    """One node's view of a shared in-memory journal."""
 
     def __init__(self, shared: MemoryJournal, node_id: str) -> None:
         self.node_id = node_id
@@ -71,7 +71,7 @@ class SharedJournal:
         """Nothing to let go."""
 
     def append(self, records: Sequence[Record], then: Then | None = None, terms: Terms | None = None) -> None:
-        """Take the records at once, if the terms hold."""
+        """Store the records at once if the terms hold."""
         self._shared.append(records, then, terms)
 
     def call(self, request_id: str) -> StoredCall | None:
@@ -83,7 +83,7 @@ class SharedJournal:
         return self._shared.calls(limit=limit)
 
     def abandoned(self) -> list[StoredCall]:
-        """Return no calls: this journal cannot tell which nodes are gone; leases do."""
+        """Return no calls: this journal does not know which nodes are dead; leases do."""
         return []
 
     def open_roots(self) -> list[StoredCall]:
@@ -95,7 +95,7 @@ class SharedJournal:
         return self._shared.begun(request)
 
     def take_paused(self, root_id: str) -> list[StoredCall]:
-        """Return the open calls of a paused tree and make them this node's own."""
+        """Return the open calls of a paused tree and assign them to this node."""
         return self._shared.take_paused(root_id, self.node_id)
 
     def load(self, kind: Document, key: str) -> tuple[int, bytes] | None:
@@ -164,7 +164,7 @@ class LeaseService:
         return self._table.find(address, now_ms=self._now_ms())
 
     def keep(self, node_id: str) -> int | None:
-        """Take the beat of a node."""
+        """Take a node's heartbeat."""
         return self._table.keep(node_id, now_ms=self._now_ms())
 
     def release(self, lease: Lease) -> None:
@@ -172,11 +172,11 @@ class LeaseService:
         self._table.release(lease)
 
     def expire(self, address: str) -> None:
-        """Free an address; its holder is not told."""
+        """Expire the lease of an address; its holder is not notified."""
         self._table.expire(address)
 
     def bury(self, node_id: str) -> None:
-        """Let everything a node holds run out now; it is not told."""
+        """Expire all leases of a node; it is not notified."""
         self._table.bury(node_id, now_ms=self._now_ms())
 
     def _now_ms(self) -> int:
@@ -184,7 +184,7 @@ class LeaseService:
 
 
 async def claimed(journal: Journal, lease: Lease) -> Lease:
-    """Return a lease once the journal refuses what is written under an older token of its address."""
+    """Return a lease once the journal refuses records with an older fencing token of its address."""
     if lease.holder == journal.node_id:
         fence = Fence(lease.address, lease.token)
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -199,7 +199,7 @@ async def claimed(journal: Journal, lease: Lease) -> Lease:
 
 
 class MemoryLeases:
-    """One node's end of the leases of a process."""
+    """One node's client of the process's lease service."""
 
     def __init__(self, service: LeaseService, journal: Journal) -> None:
         self._service = service
@@ -214,11 +214,11 @@ class MemoryLeases:
         return self._service.find(address)
 
     async def keep(self) -> int | None:
-        """Keep everything this node holds."""
+        """Renew all leases of this node."""
         return self._service.keep(self._journal.node_id)
 
     async def release(self, lease: Lease) -> None:
-        """Let others have the address."""
+        """Release a lease."""
         self._service.release(lease)
 
 
@@ -231,11 +231,11 @@ class MemoryNetwork:
         self._sent: list[tuple[str, str, bytes]] = []  # in this turn of the loop
 
     def transport(self) -> MemoryTransport:
-        """Return the end of one node."""
+        """Return the transport of one node."""
         return MemoryTransport(self)
 
     def send(self, sender: str, node_id: str, message: bytes) -> None:
-        """Deliver in the next turn of the loop, all that was sent in this one: no sender finds itself inside the receiver."""
+        """Deliver in the next turn of the loop, with all messages of this turn, so that no receiver runs inside a sender."""
         if not self._sent:
             asyncio.get_running_loop().call_soon(self._deliver_all)
         self._sent.append((sender, node_id, message))
@@ -245,7 +245,7 @@ class MemoryNetwork:
         try:
             for one in sent:
                 self.deliver(*one)
-        finally:  # a message that could not be taken keeps no other message back
+        finally:  # a failing receiver must not stop other messages
             for one in sent:
                 self.send(*one)
 
@@ -257,14 +257,14 @@ class MemoryNetwork:
 
 
 class MemoryTransport:
-    """One node's end of a network in memory."""
+    """One node's transport on an in-memory network."""
 
     def __init__(self, network: MemoryNetwork) -> None:
         self._network = network
         self._node_id = ""
 
     async def open(self, node_id: str, receive: Receive, *, lost: Callable[[str], None] | None = None) -> None:  # noqa: ARG002
-        """Take part under a name."""
+        """Join the network as `node_id`."""
         if node_id in self._network.members:
             raise ValueError(f"there is a node {node_id} already")
         self._node_id = node_id
@@ -280,7 +280,7 @@ class MemoryTransport:
         self._network.send(self._node_id, node_id, message)
 
     def peers(self) -> Sequence[str]:
-        """Return who else is here."""
+        """Return the other nodes, sorted."""
         return sorted(one for one in self._network.members if one != self._node_id)
 
     def announce(self, agents: Collection[str]) -> None:
@@ -288,5 +288,5 @@ class MemoryTransport:
         self._network.hosted[self._node_id] = frozenset(agents)
 
     def hosts(self, agent_id: str) -> Sequence[str]:
-        """Return who else hosts an agent."""
+        """Return the other nodes that host an agent."""
         return sorted(one for one, agents in self._network.hosted.items() if agent_id in agents and one != self._node_id)

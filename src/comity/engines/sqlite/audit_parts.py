@@ -1,7 +1,7 @@
-"""Walking a long chain in several processes at once: each checks a part, and the parts must meet.
+"""Verifies a long audit chain in several processes: each checks a part, and adjacent parts must have matching hashes.
 
-A row is bound to the one before by that one's hash, which is stored, so any part can be checked by itself. As a program,
-`python -m comity.engines.sqlite.audit_parts STORE AFTER_ID LAST_ID` walks one part and says how far it is whole.
+Each row holds the hash of the row before it, so a part can be checked by itself. As a program,
+`python -m comity.engines.sqlite.audit_parts STORE AFTER_ID LAST_ID` checks one part and prints how far it is valid.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from typing import Final
 from comity.core.journal.audit import walk
 from comity.engines.sqlite.audit_rows import READ_LINKS
 
-# A part is not worth a process of its own below this.
+# A smaller part is not worth a process.
 PART_ROWS_LEAST: Final = 200_000
 PARTS_MAX: Final = 8
-_WORDS: Final = 3  # what a process says: the hash before its part, the id after the last row that fits, and that row's hash
+_WORDS: Final = 3  # output of a process: the hash before its part, the id after the last valid row, and that row's hash
 
 
 def parts_of(rows: int) -> int:
-    """Return in how many parts this number of rows is walked."""
+    """Return the number of parts for this number of rows."""
     return max(min(rows // PART_ROWS_LEAST, len(os.sched_getaffinity(0)), PARTS_MAX), 1)
 
 
 def walk_parts(store: Path, parts: int, after_id: int, sealed: bytes, last_id: int) -> tuple[int, bytes]:
-    """Return the id after the last row that fits and its hash, as `walk` does; of parts that do not meet, nothing fits."""
+    """Return the id after the last valid row and its hash, as `walk` does; if hashes of parts differ, no row is valid."""
     bounds = [after_id + (last_id - after_id) * part // parts for part in range(parts)] + [last_id]
     command = [sys.executable, "-m", "comity.engines.sqlite.audit_parts", str(store)]
     others = [
@@ -56,7 +56,7 @@ def _connect(store: Path) -> sqlite3.Connection:
 
 
 def main(store: str, after_id: str, last_id: str) -> None:
-    """Walk one part and print the hash it begins with, the id after it and the hash it ends with."""
+    """Check one part; print the hash before it, the id after its last valid row, and that row's hash."""
     path = Path(store)
     with contextlib.closing(_connect(path)) as connection:
         (before,) = connection.execute("SELECT CAST(hash AS BLOB) FROM audit WHERE id = ?", (int(after_id),)).fetchone()

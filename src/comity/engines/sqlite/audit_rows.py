@@ -1,9 +1,9 @@
-"""The audit of a store file: its rows, which of them are of a tree, whether the chain is whole, and cutting its beginning off.
+"""The audit of a store file: reading its rows, finding the rows of a call tree, verifying the chain, and truncating its start.
 
-A chain is cut only where it still verifies. The rows that go are checked first. What is left begins at a checkpoint that has
-the number and the hash of the last row that went; a row at the end of the chain says the same; and the checkpoint is sealed by
-an HMAC under the key of the store, which is not in the file. So an attacker who can change the file and nothing else can
-neither remove further rows nor put a checkpoint in another place. An attacker who has the key as well can.
+A chain is truncated only if the removed rows verify. The rest begins at a checkpoint with the id and hash of the last removed
+row; a row at the end of the chain records the same; and the checkpoint has an HMAC with the store's key, which is not in the
+file. So an attacker who can change only the file can neither remove further rows nor move the checkpoint. An attacker who also
+has the key can.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from comity.core.journal.audit import (
 )
 from comity.engines.sqlite import bulk
 
-# What a row says is stored once, as the very bytes its hash covers; the view shows it field by field.
+# A row's content is stored once, as the exact bytes that its hash covers; the view shows it field by field.
 _SAID: Final = {name: f"json_extract(CAST(audit.body AS TEXT), '$[{index}]')" for index, name in enumerate(ENTRY_FIELDS)}
 _ROOT: Final = _SAID["root_id"]
 _FIELDS: Final = ", ".join(
@@ -49,13 +49,13 @@ VIEW: Final = (
     f"CREATE VIEW audit_rows AS SELECT id, {_FIELDS}, {_PREVIOUS} AS previous_hash, hash FROM audit",  # noqa: S608
 )
 CHECKPOINT: Final = "CREATE TABLE checkpoint (one INTEGER PRIMARY KEY CHECK (one = 1), body BLOB NOT NULL, seal TEXT NOT NULL)"
-# Where the rows of a tree are: one entry for each transaction that wrote some of them, since an entry for each row would cost
-# every call twice as much. The transaction that accepts the root has its entry in the root's own row of `calls`.
+# Index of the rows of a tree: one entry per transaction that wrote some of them, since one per row would double the cost of
+# each call. The entry of the transaction that accepts the root is in the root's row of `calls`.
 _TREES: Final = (
     "CREATE TABLE audit_trees (root_id TEXT NOT NULL, first_id INTEGER NOT NULL, last_id INTEGER NOT NULL, "
     "PRIMARY KEY (root_id, first_id)) WITHOUT ROWID"
 )
-# An entry outlives its call for as long as its rows are there.
+# The entry of a removed call stays as long as its rows do.
 _CALLS_GONE: Final = (
     "CREATE TRIGGER calls_gone AFTER DELETE ON calls WHEN old.last_id >= (SELECT min(id) FROM audit) "
     "BEGIN INSERT OR REPLACE INTO audit_trees VALUES (old.request_id, old.first_id, old.last_id); END"
@@ -88,7 +88,7 @@ _TEXTS: Final = (
 )
 _READ_PART: Final = f"SELECT {_TEXTS} FROM audit WHERE id > ? ORDER BY id LIMIT ?"  # noqa: S608
 _READ_ROOTS: Final = f"SELECT {_TEXTS} FROM audit WHERE id > ? AND id <= ? AND {_SAID['parent_id']} IS NULL ORDER BY id"  # noqa: S608
-# Within a tree's part of the audit most rows of others are passed over by their bytes, which is cheaper than parsing them.
+# Rows of other trees in the range are mostly skipped by comparing bytes, which is cheaper than parsing them.
 _READ_TREE: Final = (
     f"SELECT {_COLUMNS} FROM ({_PARTS}) AS t CROSS JOIN audit ON audit.id BETWEEN t.first_id AND t.last_id "  # noqa: S608
     f"WHERE t.root_id = ? AND audit.id > ? AND substr(audit.body, 1, ?) = ? AND instr(audit.body, ?) AND {_ROOT} = ? "
@@ -99,14 +99,14 @@ READ_LINKS: Final = (
     "FROM audit WHERE id > ? ORDER BY id"
 )
 _FILLED_ROWS: Final = 1_000
-_ROWS_A_PART: Final = 5_000  # of a chain, read at once: some megabytes
+_ROWS_A_PART: Final = 5_000  # rows read at once: some megabytes
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(list[Any]).decode
 _decode_checkpoint = msgspec.json.Decoder(Checkpoint).decode
 _UNREADABLE: Final = (msgspec.DecodeError, ValueError, IndexError, TypeError)
 
 
-# Walks a chain after a row with its hash, up to the last: how far it is whole, as `core.journal.audit.walk` says it.
+# Walks a chain from the row after an id and its hash to a last id; returns how far it is valid, as `core.journal.audit.walk`.
 Walker = Callable[[int, bytes, int], tuple[int, bytes]]
 
 
@@ -114,7 +114,7 @@ Walker = Callable[[int, bytes, int], tuple[int, bytes]]
 
 
 def add_trees(connection: sqlite3.Connection) -> None:
-    """Make the index of trees, and fill it from the rows there are."""
+    """Create the index of trees, and fill it from the existing rows."""
     connection.execute(_TREES)
     first: dict[str, int] = {}
     last: dict[str, int] = {}
@@ -130,7 +130,7 @@ def add_trees(connection: sqlite3.Connection) -> None:
 
 
 def insert_trees(connection: sqlite3.Connection, first: dict[str, int], last: dict[str, int]) -> None:
-    """Note of each tree in which part of the audit this transaction wrote rows of it."""
+    """Add the range of audit rows that this transaction wrote for each tree."""
     places: list[Any] = []
     for root_id, begin in first.items():
         places += (root_id, begin, last[root_id])
@@ -146,7 +146,7 @@ def read_rows(
     request_id: str | None = None,
     kind: str | None = None,
 ) -> list[Row]:
-    """Return audit rows in order; of a tree only those of one call, or of one kind, if it is given."""
+    """Return audit rows in order, optionally only those of one tree, call or kind."""
     if root_id is None and limit is not None:
         return _read_part(connection, _READ_PART, after_id, limit)
     if root_id is None:
@@ -154,7 +154,7 @@ def read_rows(
     else:
         most = -1 if limit is None else limit
         said = _encode(root_id)
-        # A row says its kind first, then its call, its root and the call above; rows without these bytes are not parsed.
+        # A row begins with kind, call, root and parent; rows without these bytes are not parsed.
         mark = said if request_id is None else b"%b,%b" % (_encode(request_id), said)
         mark += b",null" if request_id == root_id else b""
         begin = b"" if kind is None else b"[%b," % _encode(kind)
@@ -163,7 +163,7 @@ def read_rows(
 
 
 def read_root_rows(connection: sqlite3.Connection, after_id: int, until_id: int) -> list[Row]:
-    """Return the audit rows of roots alone, after an id and up to another, in order."""
+    """Return the audit rows of root calls with ids in (`after_id`, `until_id`], in order."""
     return _read_part(connection, _READ_ROOTS, after_id, until_id)
 
 
@@ -173,8 +173,8 @@ def _read_part(connection: sqlite3.Connection, query: str, *values: int) -> list
 
 
 def root_of(connection: sqlite3.Connection, request_id: str) -> str | None:
-    """Return the root of the tree that a call is in, as the audit says."""
-    above = min((request_id.partition(mark)[0] for mark in ".#"), key=len)  # a node numbers what is below a call
+    """Return the root id of a call's tree from the audit, or None."""
+    above = min((request_id.partition(mark)[0] for mark in ".#"), key=len)  # a child's id extends its parent's
     for root_id in (request_id, above):
         if any(one.request_id == request_id for one in read_rows(connection, root_id=root_id, request_id=request_id)):
             return root_id
@@ -193,9 +193,9 @@ def verify_chain(
 ) -> Verdict:
     """Check every row and that the chain begins and ends where it should, reading one consistent snapshot.
 
-    Without the `key` the seal of a checkpoint cannot be checked, which the verdict's reason says. If only a number of
-    `newest` rows is asked for, the row before them is taken at its word. A `walker` may be quicker where rows are many; what
-    it finds wrong is looked at again. `tell` is called after each part of the chain.
+    Without the `key` the seal of a checkpoint cannot be checked; the verdict's reason says so. With `newest`, only that many
+    rows are checked and the row before them is trusted. A `walker` may be quicker for many rows; a fault that it finds is
+    checked again. `tell` is called after each part of the chain.
     """
     connection.execute("BEGIN")
     try:
@@ -250,7 +250,7 @@ def _walk(connection: sqlite3.Connection, tell: Tell | None, after_id: int, seal
 
 
 def _read_checkpoint(connection: sqlite3.Connection, key: bytes | None) -> tuple[Checkpoint, Verdict | None, str]:
-    """Return where the chain begins, what is wrong with that, and what could not be checked of it."""
+    """Return the checkpoint at which the chain begins, a verdict if it is invalid, and what could not be checked."""
     found = connection.execute("SELECT CAST(body AS BLOB), CAST(seal AS BLOB) FROM checkpoint").fetchone()
     if found is None:
         return START, None, ""
@@ -267,7 +267,7 @@ def _read_checkpoint(connection: sqlite3.Connection, key: bytes | None) -> tuple
 
 
 def _is_noted(connection: sqlite3.Connection, begin: Checkpoint) -> bool:
-    """Return whether the chain itself says what the checkpoint says."""
+    """Return whether a row of the chain records the same as the checkpoint."""
     if begin == START:
         return True
     found = connection.execute("SELECT CAST(body AS BLOB) FROM audit WHERE id = ?", (begin.noted_in,)).fetchone()
@@ -282,7 +282,7 @@ def _entry_of(begin: Checkpoint) -> bytes:
 
 
 def _links(connection: sqlite3.Connection, begin: Checkpoint, is_part: bool) -> Iterator[Stored]:
-    """Yield the rows as they are, tampered with or not; also those that stand before the beginning of the whole."""
+    """Yield the rows unchecked; for the whole chain, rows before its beginning too."""
     previous = begin.hash
     for row_id, body, raw in connection.execute(READ_LINKS, (begin.row_id if is_part else -1 << 63,)):
         sealed = str(raw, errors="replace")
@@ -294,7 +294,7 @@ def _links(connection: sqlite3.Connection, begin: Checkpoint, is_part: bool) -> 
 
 
 class Cut(NamedTuple):
-    """A place where the audit may be cut: where it begins, the last row that goes, and the hash of that row."""
+    """A checked truncation: where the audit begins now, the last row to remove, and that row's hash."""
 
     begin: Checkpoint
     last_id: int
@@ -302,20 +302,20 @@ class Cut(NamedTuple):
 
 
 def extent(connection: sqlite3.Connection) -> tuple[int, int]:
-    """Return the ids of the first row and of the last; without any, the first is the id that comes next."""
+    """Return the ids of the first and the last row; without rows, the first is the next id."""
     (first,) = connection.execute("SELECT min(id) FROM audit").fetchone()
     (last,) = connection.execute("SELECT id FROM head").fetchone()
     return (last + 1 if first is None else first), last
 
 
 def first_row(connection: sqlite3.Connection, roots: Iterable[str]) -> int | None:
-    """Return where the rows of these trees begin; None if there are none."""
+    """Return the id of the first row of these trees, or None."""
     found: int | None = connection.execute(_FIRST_ROW, {"roots": bulk.array(list(roots))}).fetchone()[0]
     return found
 
 
 def times(connection: sqlite3.Connection, after_id: int, until_id: int) -> Iterator[tuple[int, int]]:
-    """Yield the id and time of the rows of a part, in order; a row that cannot be read is of all times, and stops a cut."""
+    """Yield id and time of the rows in a range, in order; an unreadable row gets a time that stops a truncation."""
     query = "SELECT id, CAST(body AS TEXT) AS said FROM audit WHERE id > ? AND id <= ? ORDER BY id"
     said = f"CASE WHEN json_valid(said) THEN json_extract(said, '$[{_TIME_AT}]') END"
     for row_id, at_ms in bulk.read(connection, f"id, {said}", query, (after_id, until_id)):
@@ -323,7 +323,7 @@ def times(connection: sqlite3.Connection, after_id: int, until_id: int) -> Itera
 
 
 def check_cut(connection: sqlite3.Connection, last_id: int, key: bytes) -> Cut:
-    """Return the cut after a row once the rows up to it verify; it needs no transaction. Raises `ValueError` if they do not."""
+    """Return the truncation after `last_id` if the rows up to it verify, else raise `ValueError`; needs no transaction."""
     begin, wrong, _ = _read_checkpoint(connection, key)
     if wrong is None:
         columns = "id, CAST(body AS TEXT), CAST(hash AS TEXT)"
@@ -337,7 +337,7 @@ def check_cut(connection: sqlite3.Connection, last_id: int, key: bytes) -> Cut:
 
 
 def cut(connection: sqlite3.Connection, after: Cut, key: bytes, at_ms: int) -> None:
-    """Remove the rows up to a cut, within a transaction; none if another process cut them since."""
+    """Remove the rows of a truncation, within a transaction; none if another process has removed them."""
     begin, wrong, _ = _read_checkpoint(connection, key)
     if wrong is not None or begin != after.begin:
         return

@@ -1,7 +1,7 @@
-"""Many rows to a statement: each run of a statement, and each row read from one, hands the interpreter lock over and back.
+"""Many rows per statement: each execution of a statement, and each row read, releases and reacquires the GIL.
 
-A thread that hands it over while the event loop is busy gets it again after milliseconds (`sys.getswitchinterval`), so what
-runs beside calls must need it as seldom as it can.
+While the event loop is busy, a thread gets the GIL back only after milliseconds (`sys.getswitchinterval`), so code in other
+threads must release it as seldom as possible.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _decode = msgspec.json.Decoder(list[Any]).decode
 
 
 def run(connection: sqlite3.Connection, head: str, marks: str, tail: str, values: Sequence[Any], *, between: str = ",") -> None:
-    """Run a statement over rows, each by the same marks; the values of all rows stand one after the other."""
+    """Execute a statement for many rows, each with the same placeholders `marks`; `values` is the rows' flat list."""
     begin, width = 0, marks.count("?")
     for size in _CHUNKS:
         while len(values) - begin >= size * width:
@@ -37,22 +37,22 @@ def _statement(head: str, marks: str, tail: str, size: int, between: str) -> str
 def read(connection: sqlite3.Connection, columns: str, source: str, values: Sequence[Any] = ()) -> list[Any]:
     """Return the rows of a query as lists, read in one step.
 
-    A column of bytes, or a column that damage may have made so, is read by `CAST(… AS TEXT)`; see `as_bytes`.
+    A column that holds bytes, or may after damage, is read with `CAST(… AS TEXT)`; see `as_bytes`.
     """
     query = f"SELECT CAST(json_group_array(json_array({columns})) AS BLOB) FROM ({source})"  # noqa: S608
     found: bytes = connection.execute(query, values).fetchone()[0]
     try:
         return _decode(found)
-    except (msgspec.DecodeError, ValueError):  # something in it is damaged
+    except (msgspec.DecodeError, ValueError):  # a damaged row
         rows: list[Any] = json.loads(found.decode(errors="surrogateescape"))
         return rows
 
 
 def as_bytes(text: str) -> bytes:
-    """Return the very bytes that were read as text."""
+    """Return the original bytes of a column that was read as text."""
     return text.encode(errors="surrogateescape")
 
 
 def array(values: Sequence[Any]) -> str:
-    """Return values as a statement takes them in one parameter, through `json_each(?)`."""
+    """Return values as one JSON parameter, for `json_each(?)`."""
     return _encode(values).decode()

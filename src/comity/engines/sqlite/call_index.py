@@ -1,7 +1,7 @@
-"""An index of calls, made from the audit: what lists and filters need, beside the store and never in the way of a call.
+"""An index of calls for lists and filters, built from the audit in a file beside the store.
 
-The audit says everything that a list shows. The index takes its rows in as they come and can be made anew from them at any
-time, so a call pays nothing for it and a lost file loses nothing. It holds no name that the audit does not hold.
+The audit has everything that a list shows. The index reads new audit rows in the background and can be rebuilt at any time, so
+calls pay nothing for it and a lost file loses nothing. It holds only names that the audit holds.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from comity.core.reading.calls import PAUSED, RUNNING
 from comity.engines.sqlite import bulk
 
 VERSION: Final = 2  # 2: cost
-CHUNK_ROWS: Final = 2_000  # of the audit, taken in at a time
-NEAR_ROWS: Final = 10_000  # this many are taken in while a list waits; 15 µs each
+CHUNK_ROWS: Final = 2_000  # audit rows indexed per step
+NEAR_ROWS: Final = 10_000  # up to this many rows are indexed while a list waits; 15 µs each
 _EDGE_ROWS_MAX: Final = 20_000
 _REFUSALS_MAX: Final = 1_000
-_NEWEST_CALLS: Final = 1_000  # over whose time calls are counted where no other is asked for
-_SPAN_MS: Final = 60_000  # where there are no calls
-# Clocks of several nodes differ: rows this far from where a time is found may still be in its span.
+_NEWEST_CALLS: Final = 1_000  # the default time range of a histogram
+_SPAN_MS: Final = 60_000  # the range if there are no calls
+# Clocks of nodes differ: rows this far from a time's position may still belong to it.
 _SLACK_ROWS: Final = 1_000
 _TABLES: Final = """
 CREATE TABLE meta (one INTEGER PRIMARY KEY CHECK (one = 1), version INTEGER, last_id INTEGER, last_hash TEXT, first_id INTEGER);
@@ -41,7 +41,7 @@ CREATE TABLE calls (
 );
 CREATE INDEX by_id ON calls (request_id);
 """
-# What lists are asked by. Made after the first filling of a long audit, which is quicker by half.
+# Indexes for filters. Created after the first fill, which takes half as long then.
 _INDEXES: Final = {
     "by_root": "(root_id, n)",
     "by_time": "(created_at, status) WHERE parent_id IS NULL",
@@ -70,7 +70,7 @@ _SHOWN: Final = (
 )
 _STATUS, _CODE, _SETTLED, _TOOK, _TOKENS, _COST, _LATE, _NOTE, _REFUSAL = 11, 12, 14, 15, 16, 17, 19, 20, 21
 
-# Counted by the database, beside the interpreter lock: twenty thousand rows would be handed over one by one, see `bulk`.
+# Counted by SQLite, without the GIL: reading twenty thousand rows would reacquire it for each, see `bulk`.
 _EDGES: Final = (
     "SELECT caller, agent, count(*), sum(status IN ('error', 'timeout')), sum(status = 'refused'), "
     "json_group_array(duration_ms) FROM (SELECT substr(source, 1, instr(source || '/', '/') - 1) AS caller, agent, status, "
@@ -89,25 +89,25 @@ Source = Callable[[int, int], list[Row]]
 
 
 class CallIndex:
-    """The calls of one audit, to be listed, filtered and counted. Used from one thread at a time."""
+    """The calls of one audit, for lists, filters and counts. Used from one thread at a time."""
 
     def __init__(self, path: Path | None) -> None:
         self._connection = _opened(path)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._connection.close()
 
     @property
     def last_id(self) -> int:
-        """The newest audit row that was taken in."""
+        """The id of the newest indexed audit row."""
         (found,) = self._connection.execute("SELECT last_id FROM meta").fetchone()
         return int(found)
 
     def catch_up(self, source: Source, first_id: int = 1, chunks_max: int | None = None) -> bool:
-        """Take in what the audit has since the last time, and forget what it no longer has; return whether that was all.
+        """Index new audit rows and drop calls whose rows were removed; return whether the index is complete.
 
-        With `chunks_max` it stops after that many chunks, or after it has made one of the indexes that lists are asked by.
+        With `chunks_max`, stop after that many chunks, or after creating one SQL index.
         """
         self._check_same(source)
         if self.last_id == 0:
@@ -132,7 +132,7 @@ class CallIndex:
         return True
 
     def is_near(self, head_id: int) -> bool:
-        """Return whether so little is missing up to an audit row that a list may wait until it is taken in."""
+        """Return whether so few rows up to `head_id` are missing that a list may wait for them."""
         return head_id - self.last_id <= NEAR_ROWS and (head_id <= NEAR_ROWS or not self._missing())
 
     def _missing(self) -> list[str]:
@@ -140,12 +140,12 @@ class CallIndex:
         return [name for name in _INDEXES if name not in made]
 
     def take_part(self, rows: list[Row]) -> None:
-        """Take in a part of an audit that need not begin with its first row. For an index in memory, made for one question."""
+        """Index a part of an audit that need not begin with its first row; for an in-memory index of one query."""
         if rows:
             self._take(self.last_id, rows)
 
     def _check_same(self, source: Source) -> None:
-        """Begin anew where the audit is not the audit that was taken in, as after a backup was put back."""
+        """Start over if the audit is another one than was indexed, as after restoring a backup."""
         last_id, last_hash = self._connection.execute("SELECT last_id, last_hash FROM meta").fetchone()
         if last_id == 0:
             return
@@ -171,10 +171,10 @@ class CallIndex:
         late = [(row.request_id,) for row in rows if row.kind == Kind.LATE and row.request_id not in begun]
         noted = [(row.note, row.request_id) for row in rows if row.kind == Kind.NOTED and row.note]
         with self._writing():
-            if self.last_id != last_id:  # another process took them in meanwhile
+            if self.last_id != last_id:  # another process indexed them meanwhile
                 return
             many = self._connection.executemany
-            many(_END, ends)  # of calls that are stored: first, since what follows in the chunk is later
+            many(_END, ends)  # calls already in the table first: other rows of the chunk are later
             known_ids = self._known(begun)
             made = [*(one for request_id, one in begun.items() if request_id not in known_ids), *refused]
             bulk.run(self._connection, _INSERT, _MARKS, "", list(chain.from_iterable(made)))
@@ -184,7 +184,7 @@ class CallIndex:
             self._connection.execute("UPDATE meta SET last_id = ?, last_hash = ?", (rows[-1].id, rows[-1].hash))
 
     def _known(self, request_ids: Iterable[str]) -> set[str]:
-        """Return those that were begun before: a call that was resumed is admitted once more."""
+        """Return the ids already in the index: a resumed call is admitted a second time."""
         return {one for (one,) in self._connection.execute(_KNOWN, (bulk.array(list(request_ids)),))}
 
     def _forget(self, first_id: int) -> None:
@@ -208,7 +208,7 @@ class CallIndex:
         return Page(rows[:limit], more)
 
     def call(self, request_id: str) -> CallRow | None:
-        """Return one call; of an id that was also refused, the call."""
+        """Return one call; if the id was also refused, the call and not the refusal."""
         query = f"SELECT {_SHOWN} FROM calls WHERE request_id = ? ORDER BY is_refusal, n DESC LIMIT 1"  # noqa: S608
         found = self._connection.execute(query, (request_id,)).fetchone()
         return None if found is None else _row(found)
@@ -219,7 +219,7 @@ class CallIndex:
         return [_row(one) for one in self._connection.execute(query, (root_id, limit))]
 
     def histogram(self, wanted: CallFilter, since: int | None, until: int, buckets: int) -> list[Bucket]:
-        """Return how many calls of each status began in each of as many spans of equal length."""
+        """Return the number of calls per status in each of `buckets` equal time ranges."""
         if since is None:
             ((oldest,),) = self._counted(_BEGIN, wanted, _NEWEST_CALLS)
             since = until - _SPAN_MS if oldest is None else oldest
@@ -236,7 +236,7 @@ class CallIndex:
         return [Bucket(since + index * width, since + (index + 1) * width, counts) for index, counts in enumerate(found)]
 
     def traffic(self, since: int, tenant_id: str | None) -> Traffic:
-        """Return which agent called which since a time, and how often calls were refused, of the newest calls."""
+        """Return which agent called which since a time, and how often calls were refused, among the newest calls."""
         edges = self._counted(_EDGES, CallFilter(tenant_id=tenant_id, since=since, roots_only=False), _EDGE_ROWS_MAX)
         refused = CallFilter(tenant_id=tenant_id, since=since, roots_only=False, status="refused")
         return Traffic([_edge(*one) for one in edges], dict(self._counted(_REFUSALS, refused, _REFUSALS_MAX)))
@@ -266,7 +266,7 @@ class CallIndex:
             ("session_id", wanted.session_id),
         ):
             if value is not None:
-                # The tenant is in most questions and chooses little: the `+` keeps its index for when it is alone.
+                # Most filters name the tenant, which selects little: the `+` makes SQLite prefer another index.
                 is_aside = column == "tenant_id" and any((wanted.status, wanted.agent, wanted.user_id, wanted.session_id))
                 add(f"{'+' if is_aside else ''}{column} = ?", value)
         if wanted.code is not None:
@@ -290,7 +290,7 @@ class CallIndex:
         return where, values
 
     def _place(self, at_ms: int) -> int:
-        """Return about where in the audit a time is."""
+        """Return the approximate audit id of a time."""
         query = "SELECT n FROM calls WHERE parent_id IS NULL AND created_at >= ? ORDER BY created_at LIMIT 1"
         found = self._connection.execute(query, (_kept(at_ms),)).fetchone()
         return self.last_id + 1 if found is None else int(found[0])
@@ -307,7 +307,7 @@ class CallIndex:
 
 
 def _opened(path: Path | None) -> sqlite3.Connection:
-    """Return a connection to the index, made anew if it is of another version or cannot be read."""
+    """Return a connection to the index; recreate it if its version differs or it is damaged."""
     try:
         return _connected(path)
     except (sqlite3.DatabaseError, TypeError) as error:
@@ -325,8 +325,8 @@ def _connected(path: Path | None) -> sqlite3.Connection:
     try:
         connection.execute("PRAGMA busy_timeout = 10000")
         connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = NORMAL")  # it can be made anew
-        if not _has_tables(connection):  # else opening would wait for the thread that takes rows in
+        connection.execute("PRAGMA synchronous = NORMAL")  # it can be rebuilt
+        if not _has_tables(connection):  # else opening would wait for the indexing thread
             connection.execute("BEGIN IMMEDIATE")
             if not _has_tables(connection):
                 for statement in _TABLES.split(";"):
@@ -360,7 +360,7 @@ def _entry(row: Row, status: str, is_refusal: int = 0) -> list[Any]:
 
 
 def _end(row: Row, begun: dict[str, list[Any]], ends: list[tuple[Any, ...]]) -> None:
-    """Note how a call ended or that it waits: in its entry where that is of the same chunk, else for what is stored."""
+    """Note the end or pause of a call: in its entry if that is in the same chunk, else as an update of the table."""
     status = PAUSED if row.kind == Kind.PAUSED else row.status or "error"
     settled_at = None if row.kind == Kind.PAUSED else row.created_at
     entry = begun.get(row.request_id)
@@ -397,7 +397,7 @@ def _edge(source: str | None, target: str, calls: int, failed: int, refused: int
 
 
 def _kept(value: Any) -> Any:
-    """Return a value, or for a whole number that no column can hold the nearest number that a column can."""
+    """Return the value; clamp an integer to SQLite's range."""
     return max(-WHOLE_MAX, min(WHOLE_MAX, value)) if type(value) is int else value
 
 

@@ -1,7 +1,7 @@
-"""Lists of calls read from the audit itself, for as long as the index of a long audit is being made.
+"""Lists of calls read from the audit itself, while the index of a long audit is being built.
 
-A page is made from a part of the audit that ends where the page begins, so it costs the same in an audit of any length. How a
-call ended that is still open in its part is looked up in the store.
+A page reads only the part of the audit before its cursor, so it costs the same in an audit of any length. If the end of a call
+is in a later part, it is read from the store.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from comity.core.reading import CallFilter, CallRow, Page, read_cursor, write_cu
 from comity.core.reading.calls import RUNNING
 from comity.engines.sqlite.call_index import CallIndex
 
-PART_ROWS: Final = 4_000  # of the audit, read at a time
-PARTS_MAX: Final = 5  # that one page looks through
+PART_ROWS: Final = 4_000  # audit rows read at a time
+PARTS_MAX: Final = 5  # parts read for one page
 
 
 class Audit(Protocol):
-    """What is read of a store."""
+    """The methods of a store reader that are used here."""
 
     def head_id(self) -> int:
         """Return the id of the newest audit row; 0 if there is none."""
@@ -46,24 +46,24 @@ class Audit(Protocol):
         ...
 
     def call(self, request_id: str) -> StoredCall | None:
-        """Return what is stored of an accepted call."""
+        """Return an accepted call, or None."""
         ...
 
 
 class AuditParts:
-    """The calls of an audit, without an index of them."""
+    """The calls of an audit, without an index."""
 
     def __init__(self, audit: Audit, first_id: int) -> None:
         self._audit = audit
         self._first_id = first_id
 
     def page(self, wanted: CallFilter, cursor: str | None, limit: int) -> Page[CallRow]:
-        """Return the calls that a filter lets pass, newest first. A page of rare ones may hold less than it could."""
+        """Return the calls that match a filter, newest first. If few match, a page may be short although more follow."""
         high = self._audit.head_id() if cursor is None else int(read_cursor(cursor, int)[0]) - 1
         found: list[CallRow] = []
         for _ in range(PARTS_MAX):
             low = max(high - PART_ROWS, self._first_id - 1)
-            # A tree may have thousands of rows: where roots are listed, theirs alone are parsed.
+            # A tree may have thousands of rows: for a list of roots only theirs are parsed.
             rows = self._audit.root_rows(low, high) if wanted.roots_only else self._audit.rows_after(low, high - low)
             with _folded(rows) as part:
                 page = part.calls(wanted, None, limit - len(found))
@@ -74,7 +74,7 @@ class AuditParts:
         return Page([self._ended(one) for one in found], write_cursor(high + 1) if high >= self._first_id else None)
 
     def newest(self) -> AbstractContextManager[CallIndex]:
-        """Return an index of the newest calls alone, open for a `with` block."""
+        """Return a context manager with an index of the newest calls."""
         return _folded(self._audit.rows_after(max(self._audit.head_id() - PART_ROWS, 0), PART_ROWS))
 
     def calls(self, request_ids: Iterable[str]) -> list[CallRow]:
@@ -96,7 +96,7 @@ class AuditParts:
             return tree.tree(root_id, limit)
 
     def _ended(self, row: CallRow) -> CallRow:
-        """Return a row with the end of its call, where that is in a later part of the audit."""
+        """Return a row with the end of its call, read from the store if it is in a later part of the audit."""
         stored = self._audit.call(row.request_id) if row.status == RUNNING else None
         if stored is None or stored.reply is None:
             return row
@@ -114,7 +114,7 @@ class AuditParts:
 
 @contextmanager
 def _folded(rows: list[Row]) -> Iterator[CallIndex]:
-    """Give a `with` block an index in memory of the calls that some audit rows tell of."""
+    """Context manager: an in-memory index of the calls in some audit rows."""
     with closing(CallIndex(None)) as index:
         index.take_part(rows)
         yield index

@@ -1,4 +1,4 @@
-"""Calls as a store has them, read one by one: a call that cannot be read keeps no reader from the others."""
+"""Decodes stored calls one by one: an unreadable call is skipped, and the others are returned."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _ID, _TENANT, _SESSION = (StoredCall.__struct_fields__.index(name) for name in (
 
 
 def revive(open_at: str | None, body: bytes) -> StoredCall:
-    """Return a stored call as it is now: who holds it is in its column, the body says who first did."""
+    """Return a stored call; its current node is in the column `open_at`, its first node in the body."""
     call = _decode(body)
     return call if open_at is None or open_at == call.node_id else msgspec.structs.replace(call, node_id=open_at)
 
 
 def readable(rows: Iterable[tuple[str | None, bytes]]) -> Iterator[StoredCall]:
-    """Yield the calls that can be read; the others are named in the log."""
+    """Yield the readable calls; log the others."""
     for open_at, body in rows:
         try:
             call = revive(open_at, body)
@@ -35,7 +35,7 @@ def readable(rows: Iterable[tuple[str | None, bytes]]) -> Iterator[StoredCall]:
 
 
 def is_of_session(body: bytes, tenant_id: str, session_id: str) -> bool:
-    """Return whether a call is of a session, readable or not; a call without readable fields may be of any session."""
+    """Return whether a call belongs to a session; also True for a call without readable fields."""
     fields = _fields(body)
     return fields == _NOTHING or (fields[_TENANT], fields[_SESSION]) == (tenant_id, session_id)
 

@@ -1,7 +1,7 @@
-"""Looking after the files of a store: how full they are and how fast they grow, and giving room back to the disk.
+"""Measures the size and growth of a store's files, and compacts them.
 
-Nothing here reads a whole table: counts come from indexes or from row numbers, sizes from a sample, times from the first row
-and from a binary search, since rows are numbered in the order they came.
+Nothing here reads a whole table: counts come from indexes or row ids, sizes from a sample, times from the first row and a
+binary search, since row ids grow with time.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from comity.engines.sqlite.spans.retention import oldest_ns
 DAY_MS: Final = 24 * 60 * 60 * 1000
 _SAMPLED: Final = 500
 _PAGES_A_TIME: Final = 2_000
-_INCREMENTAL: Final = 2  # what `PRAGMA auto_vacuum` says of a file that can be compacted while it is used
+_INCREMENTAL: Final = 2  # `PRAGMA auto_vacuum` of a file that can be compacted while in use
 _UNREADABLE: Final = (msgspec.DecodeError, ValueError, IndexError, KeyError, TypeError)
 _decode = msgspec.json.Decoder().decode
 _CREATED: Final = StoredCall.__struct_fields__.index("created_at")
@@ -35,7 +35,7 @@ _TIME: Final = ENTRY_FIELDS.index("created_at")
 
 
 class Kind(Struct, frozen=True):
-    """How much there is of one kind: how many, about how many bytes, how many came within a day, and when the oldest did."""
+    """One kind of content: its count, approximate bytes, count of the last day, and the time of the oldest."""
 
     name: str
     rows: int
@@ -45,7 +45,7 @@ class Kind(Struct, frozen=True):
 
 
 class File(Struct, frozen=True):
-    """One file of a store: its size with its log, and how much of that is free for what comes."""
+    """One file of a store: its size with its write-ahead log, and how much of that is free."""
 
     path: str
     bytes: int
@@ -53,7 +53,7 @@ class File(Struct, frozen=True):
 
 
 def measure(store: Path, connection: sqlite3.Connection, spans: Path, now_ms: int) -> tuple[list[Kind], list[File]]:
-    """Return how much there is of each kind, and of each file how large it is."""
+    """Return the amount of each kind of content, and the size of each file."""
     kinds = [
         _numbered(connection, "calls", "calls", "rowid", "body", lambda body: _decode(body)[_CREATED], now_ms),
         _sessions(connection, now_ms),
@@ -80,7 +80,7 @@ def _numbered(
     )
 
     def at(place: int) -> int:
-        """Return the time of the first row from a number on that can be read."""
+        """Return the time of the first readable row from an id on."""
         query = f"SELECT CAST({body} AS BLOB) FROM {table} WHERE {number} >= ? ORDER BY {number} LIMIT 10"  # noqa: S608
         for (raw,) in connection.execute(query, (place,)):
             with contextlib.suppress(*_UNREADABLE):
@@ -123,7 +123,7 @@ def _spans(connection: sqlite3.Connection, now_ms: int) -> Kind:
 
 
 def _sampled(connection: sqlite3.Connection, lengths: str, rows: int) -> int:
-    """Return about how many bytes this number of rows has, by the lengths of some."""
+    """Estimate the bytes of this number of rows from a sample of lengths."""
     found = [size or 0 for (size,) in connection.execute(lengths)]
     return round(sum(found) / len(found) * rows) if found else 0
 
@@ -135,15 +135,15 @@ def _file(path: Path, connection: sqlite3.Connection) -> File:
 
 
 def _size(path: Path) -> int:
-    """Return how much room a file and its log take."""
+    """Return the size of a file and its write-ahead log."""
     return sum(one.stat().st_size for one in (path, path.with_name(f"{path.name}-wal")) if one.exists())
 
 
 def compact(path: Path, store: Path) -> Iterator[tuple[int, int]]:
-    """Give the free room of a file back to the disk; yield how many bytes it had and has now, until nothing is free.
+    """Compact a file step by step; yield its bytes before and now, until nothing is free.
 
-    A file that this program made is compacted piece by piece while others use it. An older one must be written anew once,
-    which needs it alone: `DatabaseError` says so while a node of the `store` is alive.
+    A file made by this version is compacted while other processes use it. An older file must be rewritten once, which needs
+    exclusive use: raises `DatabaseError` while a node of the `store` is alive.
     """
     before = _size(path)
     with contextlib.closing(connect(path) if path == store else span_rows.connect(path)) as connection:

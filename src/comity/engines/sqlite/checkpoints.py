@@ -1,7 +1,7 @@
-"""Copying the write-ahead log into the main file, beside the writer: calls wait for the writer, and never for a copy.
+"""WAL checkpoints in a thread of their own, so that the writer, for which calls wait, never waits for a checkpoint.
 
-A copy takes as long as the disk takes for all that was written since the last one, which large requests make much. The writer
-goes on meanwhile: SQLite copies what was committed when the copy began, and the next copy takes the rest.
+A checkpoint writes everything since the last one to the main file, which large requests make slow. The writer continues
+meanwhile: SQLite copies what was committed when the checkpoint began, and the next checkpoint copies the rest.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from comity.engines.sqlite.connecting import SYNCED
 
 
 class Checkpoints:
-    """A thread with a connection of its own, from the first copy on."""
+    """The checkpoint thread with its own connection, started by the first checkpoint."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -24,7 +24,7 @@ class Checkpoints:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Copy what is in the log by now; a copy under way is followed by one more."""
+        """Request a checkpoint; if one is running, another follows it."""
         if self._asked.empty():
             self._asked.put(True)
         if self._thread is None:
@@ -32,20 +32,20 @@ class Checkpoints:
             self._thread.start()
 
     def close(self) -> None:
-        """Wait for the copy that was asked for, if there is one, and let go of the file."""
+        """Wait for the requested checkpoint, if any, and close the file."""
         self._asked.put(False)
         if self._thread is not None:
             self._thread.join()
 
     def _run(self) -> None:
-        # What cannot be copied stays in the log until the next copy; the writer tells of a file that cannot be used.
+        # After an error the data stays in the WAL until the next checkpoint; the writer reports an unusable file.
         with contextlib.suppress(sqlite3.Error), contextlib.closing(self._connect()) as connection:
             while self._asked.get():
                 with contextlib.suppress(sqlite3.Error):
                     connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
     def _connect(self) -> sqlite3.Connection:
-        """Open the file if it is there: where it was removed, no new one may take its place."""
+        """Open the file if it exists: a removed file must not be created again."""
         connection = sqlite3.connect(f"{self._path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None)
         for pragma in SYNCED:
             connection.execute(f"PRAGMA {pragma}")

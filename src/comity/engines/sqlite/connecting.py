@@ -1,4 +1,4 @@
-"""Opening a store's file: as its writer, as a reader beside it, or where nothing can be written."""
+"""Opens a store's file: as its writer, as a concurrent reader, or on a read-only file system."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ WAL_BYTES_KEPT: Final = 32 * 1024 * 1024
 # NORMAL loses acknowledged commits when the power fails; FULL does not, where fsync does what it says.
 SYNCED: Final = ("synchronous = FULL", "fullfsync = ON")
 PRAGMAS: Final = (
-    "page_size = 8192",  # a batch is some twenty pages: half as many writes as with the smaller ones that are the default
+    "page_size = 8192",  # a batch is some twenty pages: half as many writes as with the default page size
     "journal_mode = WAL",
     *SYNCED,
-    # A request is replaced by its reply, a document by its next version: without this, the old bytes would outlive an erasure.
+    # Requests are overwritten by replies, documents by newer versions: without this, old bytes would survive an erasure.
     "secure_delete = ON",
-    # The write-ahead log is copied into the main file when it has this many pages, if the writer did not do it before.
+    # Pages in the WAL at which SQLite checkpoints by itself, if `Checkpoints` has not done so before.
     "wal_autocheckpoint = 4000",
-    # A statement of many rows keeps what it may have to undo: in memory, not in a file made for each.
+    # The rollback data of a statement with many rows: in memory, not in a temporary file.
     "temp_store = MEMORY",
-    # One that a long reader let grow shrinks to this when the reader has gone.
+    # A WAL that grew because of a long reader shrinks to this size afterwards.
     f"journal_size_limit = {WAL_BYTES_KEPT}",
 )
 
@@ -53,19 +53,19 @@ def connect(
 
 
 def make_compactable(connection: sqlite3.Connection) -> None:
-    """Let room be given back to the disk while a file is used. Only a file that is still empty can be made so."""
+    """Enable compaction while the file is in use (`auto_vacuum`), which is possible only for an empty file."""
     if not connection.execute("PRAGMA page_count").fetchone()[0]:
-        connection.execute(f"PRAGMA {PRAGMAS[0]}")  # the size of a page, which is settled with the first
+        connection.execute(f"PRAGMA {PRAGMAS[0]}")  # the page size is fixed by the first page
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
 
 
 def uri(path: Path, *, read_only: bool, is_archived: bool) -> str:
-    """Return the URI by which SQLite opens a file; an archived file is opened as a file that no process can change."""
+    """Return the SQLite URI of a file; an archived file is opened as immutable."""
     return f"{path.absolute().as_uri()}?mode={'ro' if read_only else 'rwc'}{'&immutable=1' * is_archived}"
 
 
 def connect_anywhere(path: Path, connect: Connect = connect) -> sqlite3.Connection:
-    """Open a file to read it, be it in use or where nothing can be written."""
+    """Open a file for reading, whether it is in use or on a read-only file system."""
     try:
         connection = connect(path, read_only=True, is_archived=False)
         try:
@@ -77,13 +77,13 @@ def connect_anywhere(path: Path, connect: Connect = connect) -> sqlite3.Connecti
         log = path.with_name(f"{path.name}-wal")
         if log.exists() and log.stat().st_size:
             raise
-        # Readers of a live file share one beside it. Where that cannot be made, as in an archive, no process writes either.
+        # Readers of a live file need its shared-memory file. If that cannot be created, as in an archive, no process writes.
         return connect(path, read_only=True, is_archived=True)
     return connection
 
 
 def patiently(step: Callable[[], object], patience_ms: int) -> None:
-    """Try a step again while another process makes the file: SQLite does not wait by itself when the mode changes."""
+    """Retry a step while another process creates the file: `busy_timeout` does not apply to a change of journal mode."""
     give_up = time.monotonic() + patience_ms / 1000
     while True:
         try:
@@ -96,7 +96,7 @@ def patiently(step: Callable[[], object], patience_ms: int) -> None:
 
 
 def _check_owner(connection: sqlite3.Connection) -> None:
-    """Leave the database of another program as it is: not even its mode may be changed."""
+    """Raise `DatabaseError` for another program's database, before anything in it is changed."""
     tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
     if tables and not tables >= {"meta", "audit", "calls"}:
         raise sqlite3.DatabaseError("it is the database of another program")

@@ -1,7 +1,7 @@
-"""The SQLite engine: one file, and processes on one machine that share it.
+"""The SQLite engine: one file that processes of one machine share.
 
-A process that is alone with its store works without leases and messages. It listens on a socket beside the store; when a second
-process opens the store and connects, the first takes the leases of everything it runs, and both share the work from then on.
+A single process works without leases and messages. It listens on a socket beside the store; when a second process opens the
+store and connects, the first takes the leases of its active addresses, and both share the work from then on.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from comity.ports import Reader
 
 log = logging.getLogger("comity")
 
-# How long a process that opens a store waits for the process that had it alone, and how often it looks.
+# How long a process that opens a store waits until the other process works under leases, and how often it checks.
 SHARE_S_MAX: Final = 10.0
 _LOOK_S: Final = 0.005
-HELLO_S_MAX: Final = 2.0  # for how long it then waits for the others to name their agents
+HELLO_S_MAX: Final = 2.0  # how long it then waits for the others to announce their agents
 
 
 class SqliteEngine:
     """A store file, the leases in it, and the sockets beside it.
 
-    Without `takes_over` the node is there for one command: calls that another node left open wait for a node that stays.
+    Without `takes_over` (a node for one command) open calls of dead nodes are left to a long-running node.
     """
 
     def __init__(self, path: str | Path, node_id: str, *, takes_over: bool = True) -> None:
@@ -48,24 +48,24 @@ class SqliteEngine:
         return self.journal.members.is_alone
 
     def open_reader(self) -> Reader:
-        """Return a view of the file, on a connection of its own."""
+        """Return a reader of the file, with its own connection."""
         from comity.engines.sqlite.reader import StoreReader  # noqa: PLC0415  few programs list anything
 
         return StoreReader(self.journal.path)
 
     async def open(self) -> None:
-        """Open the store and enter among the processes that have it open."""
+        """Open the store and register this process as one of its users."""
         self.journal.open()
 
     async def listen(self, share: Callable[[], Awaitable[None]]) -> None:
-        """Begin to hear of other processes: `share` is awaited once, before the first of them begins to work."""
+        """Accept connections of other processes: `share` is awaited once, before the first of them begins to work."""
         self._share = share
         await self.transport.open(self.journal.node_id, _unheard, met=self._met)
 
     async def join(self) -> None:
         """Wait until every other process works under leases. Raises `UnavailableError` if one of them does not answer.
 
-        Then wait for a moment until each of them has named its agents, so that the first call finds them.
+        Then wait until each has announced its agents (at most `HELLO_S_MAX`), so that the first call finds them.
         """
         members, loop = self.journal.members, asyncio.get_running_loop()
         until = loop.time() + SHARE_S_MAX
@@ -86,7 +86,7 @@ class SqliteEngine:
         await self.transport.close()
 
     async def close(self) -> None:
-        """Write what is left and let go of the file."""
+        """Flush the journal and close the file."""
         await self.leave()
         await self.journal.close()
 
@@ -99,17 +99,17 @@ class SqliteEngine:
         assert self._share is not None
         try:
             await self._share()
-        except Exception:  # the task boundary: the other process waits and says so
+        except Exception:  # the task boundary: the other process times out with an error
             if self.journal.failure is None:
                 log.exception("the store cannot be shared with another process")
                 self._sharing = None
                 return
-        self.journal.members.share()  # also where the journal has failed: this process writes nothing any more
+        self.journal.members.share()  # even if the journal has failed: then this process writes nothing any more
 
 
 @contextlib.asynccontextmanager
 async def visiting(path: str | Path, node_id: str) -> AsyncIterator[SqliteJournal]:
-    """Open a store for a while to change it: the nodes that have it open read what they keep in memory again from now on."""
+    """Open a store briefly to change it; nodes that have it open read their cached sessions again from then on."""
     engine = SqliteEngine(path, node_id, takes_over=False)
     await engine.open()
     try:
@@ -125,4 +125,4 @@ async def _nothing_runs() -> None:
 
 
 def _unheard(sender: str, message: bytes) -> None:
-    """Drop a message to a process that is still alone: it is sent again."""
+    """Drop a message to a process that does not share its work yet: it is sent again."""

@@ -1,4 +1,4 @@
-"""Removing what a store knows: of a session, of runs, and from the write-ahead log, in which deleted rows still stand."""
+"""Erases sessions and workflow runs from a store, and from its write-ahead log, which still holds deleted rows."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from comity.engines.sqlite import bulk
 from comity.engines.sqlite import handoff_rows as handoff_tables
 from comity.engines.sqlite.call_rows import UNREADABLE, is_of_session
 
-# How long an erasure waits for readers that keep what was erased in the write-ahead log.
+# How long an erasure waits for readers that keep the WAL from being emptied.
 ERASE_WAIT_MS: Final = 250
-# As `records.part_range` says it.
+# The key range of `records.part_range`.
 _DELETE_PARTS = (
     "DELETE FROM documents WHERE kind = 'part' AND key IN (SELECT part.key FROM json_each(?) AS t CROSS JOIN documents AS part "
     "ON part.kind = 'part' AND part.key >= t.value || char(30) AND part.key < t.value || char(31))"
@@ -25,22 +25,22 @@ _encode = msgspec.json.Encoder().encode
 
 
 def erase_session(connection: sqlite3.Connection, tenant_id: str, session_id: str) -> int:
-    """Remove what a store knows of a session, also from the log, and return how many records that were."""
-    # In a long store looking takes long, and no writer may wait for it. What came meanwhile is looked at while writers wait.
+    """Erase a session from the store and the WAL; return the number of records."""
+    # In a large store the search is slow, so it runs before the transaction; only rows added since are searched in it.
     (last,) = connection.execute("SELECT coalesce(max(rowid), 0) FROM calls").fetchone()
     calls = _ids_of_session(connection, tenant_id, session_id)
     connection.execute("BEGIN IMMEDIATE")
     calls |= _ids_of_session(connection, tenant_id, session_id, after=last)
-    handed_off = handoff_tables.erase(connection, tenant_id, session_id)  # what came back has a vault of its own
+    handed_off = handoff_tables.erase(connection, tenant_id, session_id)  # results of handoffs have vaults of their own
     names = [f"{tenant_id}\x1f{one}" for one in (session_id, *map(result_session, handed_off))]
     documents = [(kind, name) for kind in ("session", "use", "vault") for name in names]
     for key, data in connection.execute("SELECT key, data FROM documents WHERE kind = 'approval'"):
-        with contextlib.suppress(*UNREADABLE, LookupError, TypeError):  # an unreadable approval is of no session
+        with contextlib.suppress(*UNREADABLE, LookupError, TypeError):  # an unreadable approval belongs to no session
             asked = msgspec.json.decode(data)
             if (asked["tenant_id"], asked["session_id"]) == (tenant_id, session_id):
                 documents.append(("approval", key))
     connection.executemany("DELETE FROM calls WHERE request_id = ?", [(one,) for one in sorted(calls)])
-    gone = len(calls.union(handed_off))  # a handoff and its call are one
+    gone = len(calls.union(handed_off))  # a handoff and its call count once
     gone += delete_runs(connection, sorted(calls))
     delete_parts(connection, names)
     gone += connection.executemany("DELETE FROM documents WHERE kind = ? AND key = ?", documents).rowcount
@@ -50,12 +50,12 @@ def erase_session(connection: sqlite3.Connection, tenant_id: str, session_id: st
 
 
 def delete_parts(connection: sqlite3.Connection, session_keys: Sequence[str]) -> None:
-    """Remove the rows of sessions."""
+    """Delete the part rows of sessions."""
     connection.execute(_DELETE_PARTS, (bulk.array(session_keys),))
 
 
 def delete_runs(connection: sqlite3.Connection, run_ids: Sequence[str]) -> int:
-    """Remove what is kept of runs of workflows, their events and signals, and return how many documents that were."""
+    """Delete workflow runs with their events and signals; return the number of documents."""
     gone = connection.executemany("DELETE FROM documents WHERE kind = 'run' AND key = ?", [(one,) for one in run_ids]).rowcount
     query = "DELETE FROM documents WHERE kind = ? AND key >= ? AND key < ?"  # between \x1f and the character after it
     kinds = ("run_event", "run_signal")
@@ -63,7 +63,7 @@ def delete_runs(connection: sqlite3.Connection, run_ids: Sequence[str]) -> int:
 
 
 def empty_log(connection: sqlite3.Connection) -> None:
-    """Empty the write-ahead log, in which what was deleted still stands. Writers wait while this waits for readers."""
+    """Empty the WAL, which still holds deleted rows. Writers wait while this waits for readers."""
     connection.execute(f"PRAGMA busy_timeout = {ERASE_WAIT_MS}")
     (is_busy, _, _) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     if is_busy:

@@ -1,8 +1,8 @@
-"""The files of an open store, which must stay where they are, the same ones, while it is used.
+"""Detects that the files of an open store were removed or replaced.
 
-A file that was removed or replaced under a running process is still open there: writing goes on, into a file that is found by
-no other process. Without the shared memory of a SQLite database two processes even overwrite each other's pages, and the
-process that closes the database last copies a stale log over it.
+A process keeps such a file open and would go on writing to a file that no other process can find. Without SQLite's
+shared-memory file, two processes even overwrite each other's pages, and the process that closes the database last copies a
+stale WAL over it.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ _READ: Final = (
 
 
 def database_files(path: Path) -> tuple[Path, Path, Path]:
-    """Return the files of a SQLite database in use: itself, its log, and the memory its processes share."""
+    """Return the files of a SQLite database in use: itself, its WAL, and its shared memory."""
     real = path.resolve()  # SQLite puts them beside the file, not beside a link to it
     return path, real.with_name(f"{real.name}-wal"), real.with_name(f"{real.name}-shm")
 
 
 class StoreFiles:
-    """Some files as they were when they were opened."""
+    """Remembers the identity (device and inode) of opened files."""
 
     __slots__ = ("__weakref__", "_is_inherited", "_known")
 
     def __init__(self, *paths: Path) -> None:
-        """Note which files these are. Raises `OSError` if one is not there."""
+        """Remember these files. Raises `OSError` if one is missing."""
         self._known: dict[Path, tuple[int, int] | None] = {}
         self._is_inherited = False
         self.add(*paths)
         _open.add(self)
 
     def add(self, *paths: Path) -> None:
-        """Watch further files. Raises `OSError` if one is not there."""
+        """Watch further files. Raises `OSError` if one is missing."""
         found = {path: _identity(path) for path in paths}
         if missing := [str(path) for path, identity in found.items() if identity is None]:
             raise FileNotFoundError(f"{missing[0]} is not there")
@@ -61,11 +61,11 @@ class StoreFiles:
     def close(self, connection: sqlite3.Connection, path: Path) -> None:
         """Close the last connection to a database of which these are the files.
 
-        It copies the log into the database, unless another process may have used that without the shared memory of this one.
+        This copies the WAL into the database, unless another process may have used the database without this shared memory.
         """
         own, log, shared = (_identity(one) == self._known.get(one) for one in database_files(path))
-        # Where another file has taken its place, SQLite leaves both alone. Without a file of the shared memory none but this
-        # process has used the database, unless the last of the others took the log away as well.
+        # SQLite touches neither file if the database was replaced. If the shared-memory file is missing, only this process has
+        # used the database, unless another process removed the WAL too.
         if own and not shared and (database_files(path)[2].exists() or not log):
             with _read_elsewhere(path):
                 connection.close()
@@ -75,7 +75,7 @@ class StoreFiles:
 
 @contextmanager
 def _read_elsewhere(path: Path) -> Iterator[None]:
-    """Let another process hold the lock of a reader, so that none here takes itself for the last user of a database."""
+    """Context manager: a subprocess holds a reader's lock, so that closing here does not act as the last user."""
     import subprocess  # noqa: PLC0415  hardly any process needs it
 
     command = [sys.executable, "-I", "-S", "-c", _READ, str(path), *map(str, _READERS)]
@@ -97,7 +97,7 @@ os.register_at_fork(after_in_child=_disown)
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """Return what tells a file from another that takes its name; None if there is none of that name."""
+    """Return device and inode of a file; None if it does not exist."""
     try:
         found = os.stat(path)  # noqa: PTH116  with every commit
     except (FileNotFoundError, NotADirectoryError):

@@ -1,8 +1,8 @@
-"""The tables of the handoff queue in a store file, and the shelf they make within one transaction.
+"""The tables of the handoff queue in a store file, and the `Shelf` over them within one transaction.
 
-They are added to a store when it first has a handoff. The request of a handoff is written once; how it stands is small and is
-written with every change. `due_at` is when a node has to look at it, and is null once it has ended. Most handoffs begin a
-trace of their own, which has their id, so that only others need an index to be found by trace.
+They are created with the first handoff. The request of a handoff is written once; its standing (state and history) is small
+and written with every change. `due_at` is the next deadline or lease expiry, null once the handoff has ended. Most handoffs
+begin a trace with their own id, so only the others are in the index by trace.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _READ_TEXTS: Final = (
     "lease_until, CAST(result_trace_id AS TEXT), CAST(standing AS TEXT), CAST(reply AS TEXT)"
 )
 _READ_MAX: Final = 500
-# What is remembered from one transaction to the next: at most this many handoffs, none with a larger request or longer history.
+# Cache between transactions: at most this many handoffs, none with a larger request or longer history.
 _KNOWN_MAX: Final = 1_024
 _KNOWN_BYTES_MAX: Final = 4_096
 _KNOWN_ENTRIES_MAX: Final = 3
@@ -56,13 +56,13 @@ _FREE: Final = "state = 'pending' AND holder = ''"
 _WORDS: Final = {state: str(state) for state in State}
 _STATES: Final = {word: state for state, word in _WORDS.items()}
 _NUMBERS: Final = {priority: number for number, priority in enumerate(TURNS)}
-# The state of a row that cannot be read, once a node came upon it: no caller waits for it, and its content stays as it was.
+# The state of a row that a node could not read: it is ignored from then on, and its content stays unchanged.
 _UNREADABLE: Final = "unreadable"
 _CANNOT: Final = "cannot be read"
 
 
 class _Standing(Struct, frozen=True, array_like=True):
-    """What is written with every change and never searched for."""
+    """Fields that are written with every change and never searched for."""
 
     made_by: str
     settles: bool
@@ -97,21 +97,21 @@ def exists(connection: sqlite3.Connection) -> bool:
 
 
 class Memory:
-    """Handoffs as they stood when this connection last wrote. They need not be read again unless another connection wrote.
+    """A cache of handoffs as of this connection's last write, valid until another connection writes.
 
-    What was asked for never changes, so even then that need not be read again.
+    Requests never change, so they stay valid even then.
     """
 
     __slots__ = ("_version", "former", "known", "listeners")
 
     def __init__(self) -> None:
         self.known: dict[str, Handoff] = {}
-        self.former: dict[str, Handoff] = {}  # as they were before another connection wrote
-        self.listeners: dict[str, tuple[str, ...]] | None = None  # who wants to hear what, once it was asked for
+        self.former: dict[str, Handoff] = {}  # stale entries, whose requests are still valid
+        self.listeners: dict[str, tuple[str, ...]] | None = None  # node to lanes; None until read
         self._version = -1
 
     def check(self, connection: sqlite3.Connection) -> None:
-        """See what is still true, in a transaction that keeps others from writing; what is put there must be written in it."""
+        """Invalidate the cache if another connection wrote; call it inside a write transaction, which must store later puts."""
         (version,) = connection.execute("PRAGMA data_version").fetchone()  # changes when another connection has written
         if version != self._version or len(self.known) > _KNOWN_MAX:
             self.former, self.known, self.listeners = self.known, {}, None
@@ -128,11 +128,11 @@ class SqliteShelf:
         self._memory = memory
         self._known = memory.known
         self._former = memory.former
-        self._unwritten: dict[str, tuple[Handoff | None, Handoff]] = {}  # as stored, and as it is now
+        self._unwritten: dict[str, tuple[Handoff | None, Handoff]] = {}  # the stored version and the new one
         self._passing: list[str] = []  # known in this transaction only
 
     def prefetch(self, handoff_ids: Iterable[str]) -> list[str]:
-        """Read at once what is going to be asked for: a statement costs more than a row. Returns what cannot be read."""
+        """Read these handoffs in one statement, which is cheaper than one each; return the unreadable ids."""
         unknown = [handoff_id for handoff_id in dict.fromkeys(handoff_ids) if handoff_id not in self._known]
         bad: list[str] = []
         if unknown:
@@ -144,7 +144,7 @@ class SqliteShelf:
         return bad
 
     def _set_aside(self, bad: list[str]) -> None:
-        """Keep what cannot be read from coming up again and again; it was named when it was tried."""
+        """Mark unreadable rows, so that queries skip them; they have been logged."""
         aside = "UPDATE handoffs SET state = ?, due_at = NULL WHERE id = ?"
         self._connection.executemany(aside, [(_UNREADABLE, handoff_id) for handoff_id in bad])
 
@@ -158,24 +158,24 @@ class SqliteShelf:
         return handoff_id
 
     def close(self) -> None:
-        """Write what is left, and forget what is not to be remembered."""
+        """Write pending changes, and drop handoffs that are not to be cached."""
         self.flush()
         for handoff_id in self._passing:
             self._known.pop(handoff_id, None)
 
     def get(self, handoff_id: str) -> Handoff | None:
-        """Return a handoff that was prefetched, or put since."""
+        """Return a handoff that was prefetched or put, or None."""
         return self._known.get(handoff_id)
 
     def put(self, before: Handoff | None, after: Handoff) -> None:
-        """Keep one as it is now."""
+        """Store the new version of a handoff."""
         handoff_id = self._know(after)
-        # Of several changes in one transaction the last is written; the request, only if the handoff is new.
+        # Only the last of several changes in a transaction is written, and the request only for a new handoff.
         earlier = self._unwritten.get(handoff_id)
         self._unwritten[handoff_id] = (before if earlier is None else earlier[0], after)
 
     def flush(self) -> None:
-        """Write what was put: new ones, those that changed, and the few whose result is in another trace now."""
+        """Write pending changes: new handoffs, changed ones, and changed trace ids of results."""
         made: list[Any] = []
         changed: list[Any] = []
         moved: list[tuple[str, str]] = []
@@ -195,20 +195,20 @@ class SqliteShelf:
         self._unwritten.clear()
 
     def due(self, now_ms: int) -> list[Handoff]:
-        """Return those whose time has come, and those of nodes that are gone."""
+        """Return the handoffs with an expired deadline or lease, and those held by dead nodes."""
         self.flush()
         bad: list[str] = []
         found = read(self._connection, "WHERE due_at <= ? ORDER BY due_at", (now_ms,), bad)
         for node_id in self._gone:
-            mine = "WHERE due_at IS NOT NULL AND holder >= ? AND holder < ?"  # only what has not ended has a holder
+            mine = "WHERE due_at IS NOT NULL AND holder >= ? AND holder < ?"  # `due_at` is null for ended handoffs
             found += read(self._connection, mine, (f"{node_id}#", f"{node_id}$"), bad)
         self._set_aside(bad)
         return list({handoff.id: handoff for handoff in found}.values())
 
     def free(self, want: Want, limit: int) -> list[Handoff]:
-        """Return the handoffs that wait for such a receiver, oldest first; of each priority `limit` are enough."""
+        """Return the free handoffs for a receiver, oldest first, at most `limit` per priority."""
         new = [after for before, after in self._unwritten.values() if before is None and after.is_free and want.matches(after)]
-        # What is new need not be in the table, it is younger than all that is there. What was or became free must be.
+        # Pending new handoffs are younger than all in the table, so only changes of free ones must be flushed first.
         if any(before is not None and (before.is_free or after.is_free) for before, after in self._unwritten.values()):
             self.flush()
             new = []
@@ -226,10 +226,10 @@ class SqliteShelf:
             bad = self.prefetch(handoff_ids)
             if not bad:
                 return [*(self._known[handoff_id] for handoff_id in handoff_ids), *new]
-            self._set_aside(bad)  # and look again: they stood in the way of others
+            self._set_aside(bad)  # and query again: they filled the limit
 
     def listen(self, node_id: str, lanes: tuple[str, ...]) -> None:
-        """Note what a node wants to hear; nothing is the end of listening."""
+        """Store the lanes that a node subscribes to; none unsubscribes it."""
         self._memory.listeners = None
         if lanes:
             self._connection.execute("INSERT OR REPLACE INTO handoff_bells VALUES (?, ?)", (node_id, _encode(lanes)))
@@ -237,7 +237,7 @@ class SqliteShelf:
             self._connection.execute("DELETE FROM handoff_bells WHERE node_id = ?", (node_id,))
 
     def listeners(self) -> dict[str, tuple[str, ...]]:
-        """Return the nodes that want to hear of something."""
+        """Return the subscribed lanes by node."""
         if self._memory.listeners is None:
             found = self._connection.execute("SELECT node_id, lanes FROM handoff_bells")
             self._memory.listeners = {node_id: _decode_lanes(lanes) for node_id, lanes in found}
@@ -248,8 +248,8 @@ _ASKED: Final = "id, lane, capability, priority, tenant_id, user_id, session_id,
 _STANDS: Final = "state, holder, fence, lease_until, due_at, standing, reply"
 _INSERT: Final = f"INSERT INTO handoffs ({_ASKED}, {_STANDS}) VALUES "  # noqa: S608
 _MARKS: Final = "(?,?,?,?,?,?,?,?,?,?,?,?,?,?,nullif(?,0),?,nullif(?,''))"
-# What is known by its id is changed, which takes less than an update that is given many rows. An index is written anew if its
-# column is set, changed or not: so only what may have changed is.
+# An upsert by id is faster than an UPDATE with many rows. Setting a column rewrites its index even if the value is equal, so
+# only columns that may have changed are set.
 _CHANGE_MARKS: Final = "(?,'','',0,'','','','','','',?,?,?,?,nullif(?,0),?,nullif(?,''))"
 _CHANGED: Final = f" ON CONFLICT (id) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in _STANDS.split(', '))}"
 
@@ -265,7 +265,7 @@ def _asked(handoff: Handoff) -> tuple[Any, ...]:
         request.user_id,
         request.session_id,
         request.trace_id,
-        bytearray(_encode(request)),  # for bytes an adapter would be looked for
+        bytearray(_encode(request)),  # for bytes, sqlite3 would search for an adapter
         handoff.result_trace_id,
     )
 
@@ -296,7 +296,7 @@ def _standing(handoff: Handoff) -> tuple[Any, ...]:
 def perform_steps(
     connection: sqlite3.Connection, records: Sequence[Any], gone: Iterable[str], memory: Memory
 ) -> tuple[list[Any], Rings]:
-    """Do the steps among the records; return the records with what the steps add in their place, and who is to hear of it."""
+    """Apply the steps among the records; return the records with each step replaced by its records, and whom to notify."""
     shelf = SqliteShelf(connection, gone, memory)
     bad = shelf.prefetch(record.handoff_id for record in records if isinstance(record, Step) and record.handoff_id)
     if bad:
@@ -309,7 +309,7 @@ def perform_steps(
 
 
 def _without(records: Sequence[Any], bad: list[str]) -> Iterator[Any]:
-    """Yield the records but for the steps that concern what cannot be read: nothing is done to that."""
+    """Yield the records without steps on unreadable handoffs."""
     for record in records:
         if isinstance(record, Step) and record.handoff_id in bad:
             record.outcomes = (Outcome(None, Refused("STORE_UNAVAILABLE", f"{record.handoff_id} {_CANNOT}")),)
@@ -318,7 +318,7 @@ def _without(records: Sequence[Any], bad: list[str]) -> Iterator[Any]:
 
 
 def get(connection: sqlite3.Connection, handoff_id: str) -> Handoff | None:
-    """Return a handoff. Raises `ValueError` if it is there and cannot be read."""
+    """Return a handoff, or None. Raises `ValueError` if it is unreadable."""
     bad: list[str] = []
     found = read(connection, "WHERE id = ?", (handoff_id,), bad)
     if bad:
@@ -327,19 +327,19 @@ def get(connection: sqlite3.Connection, handoff_id: str) -> Handoff | None:
 
 
 def read(connection: sqlite3.Connection, rest: str, values: tuple[Any, ...], bad: list[str] | None = None) -> list[Handoff]:
-    """Return the handoffs that a query finds. Those that cannot be read are passed over, and added to `bad`."""
+    """Return the handoffs of a query; skip unreadable ones and add their ids to `bad`."""
     return list(_readable(connection.execute(f"{_READ} {rest}", values).fetchall(), _revive, bad))
 
 
 def read_from(connection: sqlite3.Connection, after_seq: int, limit: int) -> list[tuple[int, Handoff | None]]:
-    """Return the handoffs after one in the order they were made, each with its number; None for an unreadable one."""
+    """Return handoffs with a greater sequence number, in order, each with its number; None for an unreadable one."""
     query = "SELECT * FROM handoffs WHERE seq > ? ORDER BY seq LIMIT ?"
     found = bulk.read(connection, _READ_TEXTS, query, (after_seq, limit))
     return [(seq, next(_readable([row], _revive, []), None)) for seq, *row in found]
 
 
 def set_aside(connection: sqlite3.Connection) -> list[str]:
-    """Return the ids of what a node came upon and could not read."""
+    """Return the ids of handoffs that were marked as unreadable."""
     query = "SELECT CAST(id AS TEXT) FROM handoffs WHERE state = ? ORDER BY seq"
     return [one for (one,) in connection.execute(query, (_UNREADABLE,)).fetchall()]
 
@@ -351,12 +351,12 @@ def read_trace(connection: sqlite3.Connection, trace_id: str) -> list[Handoff]:
 
 
 def read_many(connection: sqlite3.Connection, handoff_ids: Sequence[str], bad: list[str] | None = None) -> list[Handoff]:
-    """Return those of these ids that there are."""
+    """Return the existing handoffs with these ids."""
     return list(_readable(_rows(connection, _READ, handoff_ids), _revive, bad))
 
 
 def read_again(connection: sqlite3.Connection, handoffs: Iterable[Handoff], bad: list[str] | None = None) -> list[Handoff]:
-    """Return those of these that there still are as they stand now. What was asked for is not read again."""
+    """Return the current versions of these handoffs, without those that are gone; requests are not read again."""
     known = {one.request.request_id: one for one in handoffs}
 
     def stand(handoff_id: str, *row: Any) -> Handoff:
@@ -366,7 +366,7 @@ def read_again(connection: sqlite3.Connection, handoffs: Iterable[Handoff], bad:
 
 
 def _readable(rows: Iterable[tuple[Any, ...]], revive: Callable[..., Handoff], bad: list[str] | None) -> Iterator[Handoff]:
-    """Yield the handoffs of rows that can be read; an unreadable row must not stop the work with the others."""
+    """Yield the readable handoffs; log and skip the others."""
     for row in rows:
         try:
             yield revive(*row)
@@ -423,7 +423,7 @@ def _stand(
 
 
 def read_call(connection: sqlite3.Connection, request_id: str) -> StoredCall | None:
-    """Return the call that a handoff is, if there is one."""
+    """Return the stored call of a handoff, or None."""
     found = get(connection, request_id) if exists(connection) else None
     return _as_call(found) if found is not None and found.settles else None
 

@@ -1,6 +1,6 @@
-"""The handoff queue of a journal: reading it, hearing of its changes, and its twin in memory.
+"""The handoff queue of a journal: reads, notifications, and the in-memory variant.
 
-Steps go through the journal, so that what they change and what the audit says about it are one transaction.
+Steps go through the journal, so that a change and its audit row are one transaction.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class SqliteHandoffs:
         self._reading = reading
         self._writing = writing
         self._is_alive = is_alive
-        self._ringer = Ringer(store)  # belongs to the writer's thread
-        self._memory = handoff_tables.Memory()  # and so does this
+        self._ringer = Ringer(store)  # used by the writer's thread only
+        self._memory = handoff_tables.Memory()  # used by the writer's thread only
         self._gone: set[str] = set()
         self._heard: Heard | None = None
         self._bell: Bell | None = None
@@ -54,7 +54,7 @@ class SqliteHandoffs:
     # --- opening and closing, in the event loop ---
 
     def open(self, heard: Heard) -> None:
-        """Add the queue to the store if it has none, and begin to hear."""
+        """Create the queue's tables if they are missing, and subscribe `heard` to notifications."""
         with self._reading(), self._writing() as connection:
             handoff_tables.prepare(connection)
         self.look_for_the_dead()
@@ -69,7 +69,7 @@ class SqliteHandoffs:
             self._bell = self._heard = None
 
     def look_for_the_dead(self) -> None:
-        """See which nodes are gone of those that hold something or listen."""
+        """Find dead nodes among those that hold handoffs or subscribe to lanes."""
         with self._reading() as connection:
             holders = connection.execute("SELECT DISTINCT holder FROM handoffs WHERE due_at IS NOT NULL").fetchall()
             listeners = connection.execute("SELECT node_id FROM handoff_bells").fetchall()
@@ -77,27 +77,27 @@ class SqliteHandoffs:
         self._gone |= {node_id for node_id in nodes if is_process(node_id) and not self._is_alive(node_id)}
 
     def hear(self, topics: set[str] | None) -> None:
-        """Let this node hear of what it did itself, or with None look after what the dead had."""
+        """Notify this node of its own changes; with None, let it read everything, as after a node's death."""
         if self._heard is not None:
             self._heard(topics)
 
     # --- in the writer's thread ---
 
     def perform(self, connection: sqlite3.Connection, records: Sequence[Any]) -> tuple[list[Any], Rings]:
-        """Do the steps among the records, within the transaction they are written in."""
+        """Apply the steps among the records, within their transaction."""
         gone = tuple(self._gone) if self._gone and sweeps(records) else ()
         written, rings = handoff_tables.perform_steps(connection, records, gone, self._memory)
         self._gone.difference_update(gone)
         return written, rings
 
     def ring(self, rings: Rings) -> bool:
-        """Wake those whom a transaction concerns, once it is committed; return whether one of them was found dead."""
+        """Notify other nodes of a committed transaction; return whether one of them was found dead."""
         gone = self._ringer.ring(rings)
         self._gone.update(gone)
         return bool(gone)
 
     def silence(self) -> None:
-        """Stop ringing other nodes."""
+        """Stop notifying other nodes."""
         self._ringer.close()
 
     # --- reading ---
@@ -147,7 +147,7 @@ class SqliteHandoffs:
 
 
 def sweeps(records: Sequence[object]) -> bool:
-    """Return whether a step among the records releases what the dead had: until then they must not be forgotten."""
+    """Return whether a step among the records releases the handoffs of dead nodes, which may be forgotten then."""
     return any(isinstance(one, Step) and isinstance(one.change, Sweep) for one in records)
 
 
@@ -156,7 +156,7 @@ class MemoryHandoffs:
 
     def __init__(self) -> None:
         self._shelf: dict[str, Handoff] = {}
-        self._ended: deque[str] = deque()  # the newest of them are kept
+        self._ended: deque[str] = deque()  # oldest first; only the newest are kept
         self._listeners: dict[str, tuple[str, ...]] = {}
         self._heard: list[Heard] = []  # one for each node of this process
 
@@ -169,16 +169,16 @@ class MemoryHandoffs:
         self._heard.clear()
 
     def leave(self, heard: Heard) -> None:
-        """Let one of several nodes hear no more."""
+        """Unsubscribe one of several nodes."""
         self._heard.remove(heard)
 
     knows_of_the_dead = False  # nothing outlives the process
 
     def look_for_the_dead(self) -> None:
-        """There are none."""
+        """Do nothing: no node outlives the process."""
 
     def perform(self, step: Step) -> Sequence[Record]:
-        """Do a step; who hears of it hears of it soon."""
+        """Apply a step; subscribers are notified in a later turn of the loop."""
         records = perform(self, step)
         if step.touched and self._heard:
             for topics in rings_of(step.touched, self._listeners).values():
@@ -199,11 +199,11 @@ class MemoryHandoffs:
         return of_session
 
     def requests(self) -> list[Request]:
-        """Return what was handed off."""
+        """Return the requests of all handoffs."""
         return [one.request for one in self._shelf.values()]
 
     def prune(self, keep: Keep, needed: Collection[str], now_ms: int) -> list[tuple[str, str]]:
-        """Forget handoffs that have ended and are kept no longer, unless their tree is under way; return tenants and ids."""
+        """Drop ended handoffs past their retention unless their tree is in progress; return tenants and ids."""
         surplus = 0 if keep.count is None else len(self._shelf) - keep.count
         ended = [one for one in self._shelf.values() if one.has_ended and one.request.root_id not in needed]
         gone = [one for number, one in enumerate(ended) if is_doomed(keep, one.changed_at, number < surplus, now_ms)]

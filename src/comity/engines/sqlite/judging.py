@@ -1,4 +1,4 @@
-"""Which records of a batch are written: their terms are judged inside the transaction, by what the file and the batch have."""
+"""Checks the terms of a batch's records inside the transaction, against the file and the batch itself."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from comity.engines.sqlite import handoff_rows as handoff_tables
 from comity.engines.sqlite.call_rows import UNREADABLE, readable, revive
 from comity.ports import Then
 
-STANDINGS: Final = frozenset({Accepted, Settled, Paused, Resumed})  # what says where a call stands
+STANDINGS: Final = frozenset({Accepted, Settled, Paused, Resumed})  # records that change the state of a call
 _FIND_CALLS = "SELECT request_id FROM calls WHERE request_id IN (SELECT value FROM json_each(?))"
 _READ_DOCUMENT = "SELECT version, data FROM documents WHERE kind = ? AND key = ?"
 
 
 class Conditional:
-    """Records that are written only on terms."""
+    """Records that are written only if their terms hold."""
 
     __slots__ = ("_refusal", "records", "terms")
 
@@ -32,11 +32,11 @@ class Conditional:
         self._refusal: Exception | None = None
 
     def refuse(self, why: Exception) -> None:
-        """Note why they were not written."""
+        """Note the error with which they were refused."""
         self._refusal = why
 
     def tell(self, then: Then) -> Then:
-        """Return a listener that hears of a refusal as of an error."""
+        """Return a callback that passes a refusal on as the error."""
         return lambda error: then(error or self._refusal)
 
 
@@ -45,7 +45,7 @@ Standing = Accepted | Settled | Paused | Resumed
 
 
 def each(records: Sequence[Written]) -> Iterator[Record]:
-    """Yield the records of a batch, also those on terms; steps of the queue have none yet."""
+    """Yield the records of a batch, with and without terms; steps of the queue have no records yet."""
     for one in records:
         if type(one) is Conditional:
             yield from one.records
@@ -54,18 +54,18 @@ def each(records: Sequence[Written]) -> Iterator[Record]:
 
 
 class Plain:
-    """Whether all terms of a batch hold, asked at once: most batches hold calls that begin and end in them, and nothing else.
+    """Fast check whether all terms of a batch hold: most batches hold only root calls that begin and end in them.
 
-    What can be known without the file is looked at when this is made, before the transaction in which other processes wait.
+    The constructor checks what needs no file, before the transaction in which other processes wait.
     """
 
     def __init__(self, records: Sequence[Written]) -> None:
         self._begun: dict[str, bool] = {}  # calls of this batch, and whether each has ended in it
-        self._tokens: dict[str, int] = {}  # by address: the smallest token under which the batch was made
+        self._tokens: dict[str, int] = {}  # by address: the smallest fencing token in the batch
         self._is_plain = all(map(self._take, records))
 
     def holds(self, connection: sqlite3.Connection) -> bool:
-        """Return whether every record is to be written. False may also mean that each has to be looked at by itself."""
+        """Return whether all records may be written. False may also mean that each must be checked by itself."""
         if not self._is_plain or _known(connection, self._begun):
             return False
         tokens = (
@@ -102,7 +102,7 @@ class Plain:
 
 
 def _plain_id(conditional: Conditional) -> str:
-    """Return the call that an append begins or ends, if its terms are about that call and its fences alone; else nothing."""
+    """Return the id of the call that an append begins or ends, if its terms name only that call and fences; else empty."""
     records, terms = conditional.records, conditional.terms
     one, request_id = records[0] if records else None, terms.unsettled or terms.ends
     if type(one) is Accepted:
@@ -126,9 +126,9 @@ def on_terms(
     calls: dict[str, Standing],
     documents: dict[tuple[Document, str], Saved],
 ) -> Iterator[Record]:
-    """Yield what is to be written. `calls` and `documents` are what this batch has brought so far; the file has the rest."""
+    """Yield the records whose terms hold. `calls` and `documents` are those of this batch so far; the rest is in the file."""
 
-    fences: dict[str, tuple[int, bytes] | None] = {}  # as the file has them: each address is named by many calls of a batch
+    fences: dict[str, tuple[int, bytes] | None] = {}  # from the file, cached: many calls of a batch name the same address
 
     def document(kind: Document, key: str) -> tuple[int, bytes] | None:
         here = documents.get((kind, key))
@@ -147,7 +147,7 @@ def on_terms(
 
     nested: list[str] = []  # ids in this batch that say that they are below another, of its first `nested_of[0]` calls
     nested_of = [0]
-    # Of calls as the file has them: each is asked about several times, and most are not there.
+    # From the file, cached: each call is checked several times, and most are not there.
     standings: dict[str, bool | None] = _unknown(connection, records)
 
     def is_open(request_id: str) -> bool | None:
@@ -159,7 +159,7 @@ def on_terms(
         try:
             found = read_call(connection, request_id)
             standing = None if found is None else found.settled_at is None
-        except UNREADABLE:  # nothing can be added to it, and the writer must not end with it
+        except UNREADABLE:  # an unreadable call accepts no records, and must not fail the writer
             standing = False
         standings[request_id] = standing
         return standing
@@ -167,7 +167,7 @@ def on_terms(
     def below(above: str) -> Iterator[Request]:
         if not above:
             return
-        if standings.get(above, True) is not None:  # else it was accepted in this batch, and so was all that is below it
+        if standings.get(above, True) is not None:  # else it was accepted in this batch, as were all calls below it
             query = "SELECT open_at, body FROM calls WHERE open_at IS NOT NULL AND request_id > ? AND request_id < ?"
             for found in readable(connection.execute(query, (f"{above}#", f"{above}/")).fetchall()):  # `/` follows `.`
                 if found.request is not None and is_below(found.request_id, above) and found.request_id not in calls:
@@ -183,7 +183,7 @@ def on_terms(
         here = [one for one in calls.values() if is_below(one.request.request_id, above.request_id)]
         count = "SELECT count(*) FROM calls WHERE request_id > ? AND request_id < ?"
         (most,) = connection.execute(count, _range_below(above)).fetchone()
-        if most + len(here) + 2 <= above.calls_max:  # all that have such an id are few enough: no need to look at each
+        if most + len(here) + 2 <= above.calls_max:  # an upper bound is within the limit: no need to check each
             return int(most) + len(here)
         written = (one for one in _below(connection, above) if one.request_id not in calls)
         return sum(counts_below(one, above) for one in (*written, *(stored(one, "") for one in here)))
@@ -199,7 +199,7 @@ def on_terms(
 
 
 def _unknown(connection: sqlite3.Connection, records: Sequence[Written]) -> dict[str, bool | None]:
-    """Return the calls that the terms of a batch name and the file does not have, each as None."""
+    """Return the calls that terms of the batch name and that are not in the file, each mapped to None."""
     named: dict[str, bool | None] = {}
     for one in records:
         if type(one) is Conditional:
@@ -218,7 +218,7 @@ def _known(connection: sqlite3.Connection, request_ids: Collection[str]) -> list
 
 
 def read_call(connection: sqlite3.Connection, request_id: str) -> StoredCall | None:
-    """Return a call by id, also a call that was handed off."""
+    """Return a call by id, including handoffs."""
     found = connection.execute("SELECT open_at, body FROM calls WHERE request_id = ?", (request_id,)).fetchone()
     return revive(*found) if found else handoff_tables.read_call(connection, request_id)
 
@@ -234,5 +234,5 @@ def _below(connection: sqlite3.Connection, above: Request | Bound) -> Iterator[S
 
 
 def _range_below(above: Request | Bound) -> tuple[str, str]:
-    """Return between which ids the calls below one lie, which the index finds: they begin with its own and `.`."""
+    """Return the id range of the calls below a call, for the index: their ids begin with its id and `.`."""
     return f"{above.request_id}.", f"{above.request_id}/"  # `/` follows `.`

@@ -1,7 +1,7 @@
-"""Leases in a store: which process holds which address is a document of the journal, whether that process lives its lock says.
+"""Leases in a store: the holder of an address is a document of the journal; a lock file shows whether the holder is alive.
 
-A grant is a compare-and-set of the address's fence, so it is the claim as well: from the moment it is written the store refuses
-what a former holder writes. A holder is alive while the lock beside the store is held and its beat is not too old.
+A grant is a compare-and-set of the address's fencing token: once it is written, the store refuses records of the former holder.
+A holder is alive while its lock beside the store is held and its heartbeat is recent.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ class Members(Protocol):
     """The processes that have a store open."""
 
     def beat(self) -> int | None:
-        """Say that this process lives; return how long that counts, in milliseconds, or None if it came too late."""
+        """Send a heartbeat; return for how many ms it is valid, or None if it came too late."""
         ...
 
     def left_ms(self, node_id: str) -> int:
-        """Return how long a process still counts as alive; 0 if it is gone."""
+        """Return for how many ms a process still counts as alive; 0 if it is dead."""
         ...
 
 
 class StoreLeases:
-    """One process's leases in a store that it shares with others."""
+    """The leases of one process in a shared store."""
 
     def __init__(self, journal: Journal, members: Members) -> None:
         self._journal = journal
         self._members = members
-        self._held: dict[str, int] = {}  # by address: the token it was granted under
+        self._held: dict[str, int] = {}  # by address: the fencing token
 
     async def acquire(self, address: str) -> Lease:
-        """Return the lease: this process's if the address was free, its holder is gone, or it was this process's already."""
+        """Take the lease of an address if it is free or its holder is dead; return the lease of the current holder."""
         me = self._journal.node_id
         while True:
             token, holder = self._read(address)
@@ -49,18 +49,18 @@ class StoreLeases:
             try:
                 await self._write(Saved(Document.FENCE, address, token + 1, me.encode()), token)
             except DocumentChangedError:
-                continue  # another process was first, or the holder gave it back
+                continue  # another process was first, or the holder released it
             self._held[address] = token + 1
             return Lease(address, me, token + 1, self._members.left_ms(me))
 
     def find(self, address: str) -> Lease | None:
-        """Return who holds an address, as the store and the locks say now."""
+        """Return the current lease of an address, or None."""
         token, holder = self._read(address)
         left_ms = self._members.left_ms(holder) if holder else 0
         return Lease(address, holder, token, left_ms) if left_ms > 0 else None
 
     async def release(self, lease: Lease) -> None:
-        """Free an address, unless it is another process's by now."""
+        """Release a lease, unless another process holds the address by now."""
         if self._held.get(lease.address) == lease.token:
             del self._held[lease.address]
         if self._read(lease.address) == (lease.token, lease.holder):
@@ -70,7 +70,7 @@ class StoreLeases:
                 return
 
     async def keep(self) -> int | None:
-        """Beat once for everything this process holds; None if that came too late, and everything was given up."""
+        """Renew all leases with one heartbeat; return None if it came too late and all leases were lost."""
         left_ms = self._members.beat()
         if left_ms is None:
             me = self._journal.node_id
@@ -78,7 +78,7 @@ class StoreLeases:
         return left_ms
 
     def _read(self, address: str) -> tuple[int, str]:
-        """Return the newest token of an address, and which process has it."""
+        """Return the newest fencing token of an address, and its holder."""
         stored = self._journal.load(Document.FENCE, address)
         return (0, "") if stored is None else (stored[0], stored[1].decode())
 

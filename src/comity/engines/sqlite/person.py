@@ -1,4 +1,4 @@
-"""What a store file holds of one person, across sessions."""
+"""What a store file holds of one user, across sessions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def sessions_of(connection: sqlite3.Connection, tenant_id: str, user_id: str) -> set[str]:
-    """Return the ids of the sessions in which a person called or handed work off, also of calls that named none."""
+    """Return the session ids of a user's calls and handoffs, implicit sessions included."""
     query = "SELECT open_at, body FROM calls WHERE instr(body, ?)"
     calls = readable(connection.execute(query, (_encode(user_id),)))
     found = {one.session_id for one in calls if (one.tenant_id, one.user_id) == (tenant_id, user_id)}
@@ -26,7 +26,7 @@ def sessions_of(connection: sqlite3.Connection, tenant_id: str, user_id: str) ->
 
 
 def remove(connection: sqlite3.Connection, kind: Document, key: str) -> bool:
-    """Remove a document, also from the log; return whether there was one."""
+    """Erase a document, from the WAL too; return whether there was one."""
     gone = connection.execute("DELETE FROM documents WHERE kind = ? AND key = ?", (kind.value, key)).rowcount
     empty_log(connection)
     return gone > 0

@@ -1,7 +1,6 @@
-"""A store read from outside, while nodes may be writing it: never created, never changed.
+"""A read-only view of a store that nodes may be writing.
 
-What lists and filters of calls need beyond the store's own tables is in an index beside it, which is made from the audit; see
-`call_index`.
+Lists and filters of calls use an index in a file beside the store, built from the audit; see `call_index`.
 """
 
 from __future__ import annotations
@@ -40,17 +39,17 @@ if TYPE_CHECKING:
     from typing import Self
 
 SEPARATOR: Final = "\x1f"  # between tenant and session in the key of a document
-# Short ids are looked for in this many of the newest audit rows.
+# Short ids are resolved among this many of the newest audit rows.
 RECENT_ROWS: Final = 20_000
-_SCANNED_ROWS: Final = 2_000  # of the audit, read at a time
-_SCANNED_MAX: Final = 200_000  # audit rows that one page looks through
-CATCH_UP_CHUNKS: Final = 2  # of the audit, taken into the index by one `catch_up`
+_SCANNED_ROWS: Final = 2_000  # audit rows read at a time
+_SCANNED_MAX: Final = 200_000  # audit rows scanned for one page
+CATCH_UP_CHUNKS: Final = 2  # chunks of the audit indexed by one `catch_up`
 _One = TypeVar("_One")
 _Raw = TypeVar("_Raw")
 
 
 def index_path(store: Path) -> Path:
-    """Return where the index of a store's calls is."""
+    """Return the path of a store's call index."""
     return store.with_name(f"{store.name}.index")
 
 
@@ -64,11 +63,11 @@ def _with_use(stored: tuple[int, StoredSession]) -> Session:
 class StoreReader:
     """A read-only view of one store file. Used from one thread at a time."""
 
-    is_aside = True  # reading waits for a disk, so it is done beside the event loop
+    is_aside = True  # reading waits for a disk, so it is done in another thread than the event loop's
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.unreadable: dict[str, str] = {}  # what was left out because it cannot be read, and why
+        self.unreadable: dict[str, str] = {}  # unreadable items that were skipped, and why
         self._connection: sqlite3.Connection
         self._index: CallIndex | None = None
         with self._reading():
@@ -81,18 +80,18 @@ class StoreReader:
         self.close()
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Close the files."""
         self._connection.close()
         if self._index is not None:
             self._index.close()
 
     @property
     def connection(self) -> sqlite3.Connection:
-        """The connection, for what reads more of the file than a command shows."""
+        """The connection, for code that needs other queries."""
         return self._connection
 
     def measured(self, measure: Callable[..., _One], now_ms: int) -> _One:
-        """Return what measures this store and its spans."""
+        """Return the result of `measure` for this store and its spans."""
         with self._reading():
             return measure(self.path, self._connection, spans_path(self.path), now_ms)
 
@@ -119,7 +118,7 @@ class StoreReader:
             return read_rows(self._connection, after_id=max(self.head_id() - limit, 0), limit=limit)
 
     def ran_on(self, newest: int) -> list[Row]:
-        """Return those of the newest audit rows that tell of code which ran on after its call had ended."""
+        """Return the newest audit rows about code that kept running after its call had ended."""
         note = RUNS_ON.encode()
         with self._reading():
             query = "SELECT id FROM audit WHERE id > ? AND instr(body, ?)"
@@ -128,15 +127,15 @@ class StoreReader:
         return [row for one in rows for row in one if row.note == RUNS_ON]
 
     def call(self, request_id: str) -> StoredCall | None:
-        """Return what is stored of an accepted call."""
+        """Return an accepted call, or None."""
         with self._reading():
             found = read_call(self._connection, request_id)
             if found is not None and found.settled_at is not None:
-                sync_log(database_files(self.path)[1])  # it may be an answer, and be committed without being synced yet
+                sync_log(database_files(self.path)[1])  # a node may have committed this reply without syncing it yet
             return found
 
     def abandoned(self) -> set[str]:
-        """Return the ids of open calls whose node is gone; the next node that stays takes them up."""
+        """Return the ids of open calls of dead nodes; the next long-running node resumes them."""
         with self._reading():
             owners = [
                 name for (name,) in self._connection.execute("SELECT DISTINCT open_at FROM calls WHERE open_at IS NOT NULL")
@@ -146,7 +145,7 @@ class StoreReader:
             return {str(request_id) for (request_id,) in self._connection.execute(query, gone)}
 
     def calls_of(self, tenant_id: str, session_id: str) -> list[StoredCall]:
-        """Return the calls of a session, those that were handed off aside."""
+        """Return the calls of a session, without handoffs."""
         with self._reading():
             return calls_of_session(self._connection, tenant_id, session_id)
 
@@ -197,7 +196,7 @@ class StoreReader:
             return handoff_tables.read(self._connection, rest, values) if handoff_tables.exists(self._connection) else []
 
     def sessions(self, limit: int | None = None) -> list[Session]:
-        """Return the sessions that are remembered, the latest used first; those that hide results of handoffs are left out."""
+        """Return users' own sessions, latest use first, without those for results of handoffs."""
         found: list[Session] = []
         page, skipped = -1 if limit is None else limit, 0
         while True:
@@ -209,7 +208,7 @@ class StoreReader:
                 return found[:limit]
 
     def session_count(self) -> int:
-        """Return how many sessions are remembered, of every kind."""
+        """Return the number of stored sessions of every kind."""
         with self._reading():
             (count,) = self._connection.execute(
                 "SELECT count(*) FROM documents INDEXED BY documents_used WHERE kind = 'session'"
@@ -221,7 +220,7 @@ class StoreReader:
         return next(iter(self._sessions("WHERE kind = 'session' AND key = ?", f"{tenant_id}{SEPARATOR}{session_id}")[0]), None)
 
     def vaults(self) -> list[tuple[str, bytes]]:
-        """Return the first vaults as they are stored, encrypted: as many as a key is tried on."""
+        """Return the first stored vaults, encrypted, to test a key on."""
         return self._documents(Document.VAULT, "ORDER BY key LIMIT ?", TRIED_MAX)
 
     def _sessions(self, rest: str, *values: object) -> tuple[list[Session], int]:
@@ -242,7 +241,7 @@ class StoreReader:
         return [one for _, one in read]
 
     def remembered(self) -> list[tuple[str, bytes]]:
-        """Return the first memories as they are stored, encrypted: as many as a key is tried on."""
+        """Return the first stored memories, encrypted, to test a key on."""
         return self._documents(Document.MEMORY, "ORDER BY key LIMIT ?", TRIED_MAX)
 
     def _readable(self, what: str, decode: Callable[[_Raw], _One], found: list[tuple[str, _Raw]]) -> list[tuple[str, _One]]:
@@ -274,7 +273,7 @@ class StoreReader:
     def call_rows(self, request_ids: Iterable[str]) -> list[CallRow]:
         """Return calls as they are listed, in the order of their ids; an unknown call is left out."""
         request_ids = list(request_ids)
-        if not request_ids:  # as a live page asks ten times a second while nothing happens
+        if not request_ids:  # a live page asks ten times a second
             return []
         index = self._near()
         if index is None:
@@ -299,7 +298,7 @@ class StoreReader:
             return calls.traffic(since, tenant_id)
 
     def catch_up(self) -> bool:
-        """Take a bounded part of the audit into the index of calls; return whether it has everything."""
+        """Index a bounded part of the audit; return whether the index is complete."""
         with self._reading():
             index, first_id = self._opened_index(), self._first_id()
             if index.is_near(self.head_id()):
@@ -308,11 +307,11 @@ class StoreReader:
 
     @property
     def is_whole(self) -> bool:
-        """Whether lists and counts are of all calls, and not of the newest while the index is made."""
+        """Whether lists and counts cover all calls; while the index is built, only the newest."""
         return self._near() is not None
 
     def _near(self) -> CallIndex | None:
-        """Return the index of calls with everything that is committed; None while too much of the audit is missing in it."""
+        """Return the call index with all commits; None while too much of the audit is missing in it."""
         with self._reading():
             index = self._opened_index()
             if not index.is_near(self.head_id()):
@@ -321,7 +320,7 @@ class StoreReader:
             return index
 
     def _opened_index(self) -> CallIndex:
-        """Return the index as it is. Where no file can be made it is made in memory."""
+        """Return the call index, which may lag; in memory if its file cannot be created."""
         if self._index is None:
             try:
                 self._index = CallIndex(index_path(self.path))

@@ -1,9 +1,9 @@
-"""Removing what a store keeps no longer, a slice at a time.
+"""Removes what is past its retention, a slice at a time.
 
-A slice is one short transaction of a connection of its own, so that the writer of calls never waits long; both take turns by a
-lock of the process, since SQLite lets the loser of a race sleep for up to 100 ms at a time. What is still needed is looked up
-once, before the first slice: a tree that has ended by then can get no further call. How many statements a slice takes does not
-depend on how many rows it has, see `bulk.py`: a sweep must be quicker than a busy node makes calls.
+A slice is one short transaction on a separate connection, so the writer never waits long; both take turns by a lock of the
+process, since SQLite lets the loser of a race sleep for up to 100 ms at a time. What must stay is looked up once, before the
+first slice: a tree that has ended by then gets no further call. The number of statements of a slice does not depend on its
+number of rows, see `bulk.py`: a sweep must be faster than a busy node makes calls.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from comity.engines.sqlite.call_rows import UNREADABLE, revive
 
 log = logging.getLogger("comity")
 
-# Rows that one slice reads, of which a sweep in time needs few; fewer where it reads whole bodies.
+# Rows that one slice reads; fewer where it reads whole bodies.
 READ_ROWS: Final = 512
 READ_BODIES: Final = 64
 # About what one transaction removes, by rows and by bytes. Bytes that are removed are overwritten: 4 MiB of them, or 2,000
@@ -94,9 +94,9 @@ _Measured = tuple[_Root, int]  # and how many bytes its root has
 
 
 class Needed:
-    """What must stay: the roots of trees under way and the sessions in use. A question that waits keeps its call open.
+    """What must stay: the roots of open trees and the sessions in use. A pending approval keeps its call open.
 
-    Calls after `newest` came later and are left to the next sweep: what they need is not known.
+    Calls after `newest` came later and are left to the next sweep.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -121,7 +121,7 @@ class Needed:
 
 
 class Pruner:
-    """Removes what a store keeps no longer. It remembers from one sweep to the next how far replies were looked at."""
+    """Removes what is past its retention. Between sweeps it remembers up to which row replies were checked."""
 
     def __init__(self, key: bytes | None, *, turn: Turn | None = None, is_dry: bool = False) -> None:
         self._key = key  # which seals the audit; without it the audit is not cut
@@ -133,7 +133,7 @@ class Pruner:
         self.problem = ""  # why the audit is not cut
 
     def sweep(self, connection: sqlite3.Connection, retention: Retention, now_ms: int) -> Sweep:
-        """Remove a slice of what is kept no longer with each step; one more step after the last slice ends it."""
+        """Remove one slice per step; one more step after the last slice ends the sweep."""
         needed = Needed(connection)
         if retention.calls.is_bounded:
             yield from self._calls(connection, retention.calls, needed, now_ms)
@@ -232,7 +232,7 @@ class Pruner:
         return Pruned(calls=size)
 
     def _remove_below(self, connection: sqlite3.Connection, root_id: str, most: int) -> int:
-        """Remove some calls below one, the last first, and return how many."""
+        """Remove some calls below a call, the last first, and return how many."""
         rows = "SELECT rowid FROM calls WHERE request_id > ? AND request_id < ? ORDER BY request_id DESC LIMIT ?"
         query = f"DELETE FROM calls WHERE rowid IN ({rows})"  # noqa: S608
         with self._writing(connection):
@@ -354,7 +354,7 @@ def _ids(trees: Sequence[_Root]) -> str:
 
 
 def _remove_trees(connection: sqlite3.Connection, trees: Sequence[_Root]) -> None:
-    """Remove calls, what is below them, the questions asked in them, and the sessions that only they had."""
+    """Remove calls, the calls below them, their approvals, and their implicit sessions."""
     connection.execute(_DELETE_TREES, {"ids": _ids(trees)})
     if connection.execute("SELECT 1 FROM documents WHERE kind = 'approval'").fetchone() is not None:
         connection.execute(_DELETE_QUESTIONS, (_ids(trees),))
@@ -364,19 +364,19 @@ def _remove_trees(connection: sqlite3.Connection, trees: Sequence[_Root]) -> Non
 
 
 def _is_persons(key: str) -> bool:
-    """Return whether a session is one of a user; those that hide results of handoffs go with these."""
+    """Return whether a session is a user's own; sessions for results of handoffs are removed with those."""
     return key.partition("\x1f")[2].isprintable()
 
 
 def _count_sessions(connection: sqlite3.Connection) -> int:
-    """Return how many sessions are of users."""
+    """Return the number of users' own sessions."""
     of_person = "instr(substr(key, instr(key, char(31)) + 1), char(31)) = 0"  # as `_is_persons` says it
     query = f"SELECT count(*) FROM documents INDEXED BY documents_used WHERE kind = 'session' AND {of_person}"  # noqa: S608
     return int(connection.execute(query).fetchone()[0])
 
 
 def _remove_sessions(connection: sqlite3.Connection, doomed: list[tuple[str, int | None]]) -> list[str]:
-    """Remove the sessions that were not used since, and return their keys."""
+    """Remove the sessions that were not used since a time, and return their keys."""
     unused = (
         "SELECT documents.key AS key FROM json_each(?) AS t CROSS JOIN documents ON kind = 'session' "
         "AND documents.key = json_extract(t.value, '$[0]') AND used_at IS json_extract(t.value, '$[1]')"

@@ -1,8 +1,8 @@
 """Fair commits: while several users write, a commit takes a share of each, so no user waits for the burst of another.
 
-What one user's records build on is that user's own: its calls and its sessions. So they may wait while those of others go
-ahead, as long as each user's own stay in their order. Other documents, an agent's state for one, are shared by users; a batch
-that has one is written whole, in its order.
+A user's records depend only on that user's own calls and sessions. So they may wait while records of others are written, as
+long as each user's records stay in order. Other documents, such as an agent's state, are shared by users; a batch with one is
+written whole and in order.
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ from typing import Any, Final, TypeAlias
 from comity.core.journal.records import Accepted, Document, Late, Noted, Refused, Resumed, Saved, Settled, below, part_of
 from comity.ports import Then
 
-SHARE: Final = 16  # records of one user in a commit: what they add to it is a fraction of what it takes by itself
-SHARED_S: Final = 1.0  # how long after the records of two users a journal counts as shared
+SHARE: Final = 16  # records of one user per commit: they add a fraction of the commit's fixed cost
+SHARED_S: Final = 1.0  # how long after records of two different users a journal counts as shared
 _OF_CALLS: Final = frozenset({Accepted, Refused, Settled, Resumed, Late, Noted})
 _OF_SESSIONS: Final = frozenset({Document.SESSION, Document.PART, Document.USE, Document.VAULT})
 
-# Records that came together and stay together, and the callback that runs once they are written.
+# The records of one append, which stay together, and their callback.
 Group: TypeAlias = tuple[Sequence[Any], Then | None]
 
 
 class Sharing:
-    """Whether several users write to a journal, as far as its batches show."""
+    """Tells from the batches whether several users write to a journal."""
 
     __slots__ = ("_latest", "_shared_at")
 
     def __init__(self) -> None:
-        self._latest: Hashable = None  # whose record came last
+        self._latest: Hashable = None  # the user of the latest record
         self._shared_at = -SHARED_S
 
     def note(self, groups: Sequence[Group], now_s: float) -> None:
-        """Note a batch at a time of the loop."""
+        """Note the users of a batch at the loop's time."""
         for some in (groups, reversed(groups)):
             user = next((user for records, _ in some if records and (user := _user_of(records[0]))), None)
             if user is not None and user != self._latest:
@@ -41,12 +41,12 @@ class Sharing:
                 self._latest = user
 
     def is_shared(self, now_s: float) -> bool:
-        """Return whether several users wrote a moment ago."""
+        """Return whether several users wrote within the last `SHARED_S`."""
         return now_s - self._shared_at < SHARED_S
 
 
 def divide(groups: list[Group]) -> tuple[list[Group], list[Group]]:
-    """Return the groups that the next commit takes, and those that wait for a later one, each in their order."""
+    """Return the groups for the next commit and those for a later one, each in order."""
     lanes = _lanes(groups) if len(groups) > SHARE // 2 else None
     if lanes is None:
         return groups, []
@@ -72,7 +72,7 @@ def documents_of(groups: Iterable[Group]) -> Iterator[Saved]:
 
 
 def _lanes(groups: Sequence[Group]) -> list[Hashable] | None:
-    """Return whose each group is, by tenant and user, or by session where no call says whose it is; None if one is shared."""
+    """Return the owner of each group (tenant and user, or a session of unknown user); None if a group is shared."""
     owners: dict[str, Hashable] = {}  # by the key of a session
     named: list[tuple[Hashable, list[str]]] = []
     for records, _ in groups:

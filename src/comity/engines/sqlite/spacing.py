@@ -1,9 +1,9 @@
-"""How far apart commits are. A commit costs as much as dozens of calls, so calls that end soon after one share the next.
+"""The pause between commits. A commit costs as much as dozens of calls, so calls that end soon after one share the next.
 
-The distance is half of what the last commit took, since that is what a shared commit saves: where commits are quick, or few
-calls come, a call that is open for long makes no other call wait. While several users write, the last commit may have been long
-by the burst or the document of one of them, for which the others have waited already. Then the shortest of the latest
-commits counts, and only where a commit serves many callers; records that a commit left to the next one wait no longer.
+The pause is half the duration of the last commit, which is what a shared commit saves: if commits are quick, or calls are few,
+nothing waits. While several users write, the last commit may have been long because of one user's burst or document, for which
+the others have already waited. Then the shortest of the latest commits counts, and only if a commit serves many callers;
+records that a commit left to the next one wait no longer.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
-GATHER_S: Final = 0.005  # how long records are gathered while a caller waits for them, at most
-COMMITS_COMPARED: Final = 16  # the shortest of them tells what a commit takes by itself
-CALLERS_MANY: Final = 8  # for so many callers, one commit less is worth a wait, also while users wait for each other
+GATHER_S: Final = 0.005  # how long records are gathered at most while a caller waits
+COMMITS_COMPARED: Final = 16  # the shortest of them is the cost of a commit itself
+CALLERS_MANY: Final = 8  # from this many callers on, saving a commit is worth a wait even with several users
 
 
 class Spacing:
@@ -28,7 +28,7 @@ class Spacing:
         self.served = 0  # callers that waited for it
 
     def begin(self, now_s: float, served: int, *, has_left: bool) -> None:
-        """Note that a commit begins, for so many callers."""
+        """Note that a commit begins, and how many callers wait for it."""
         self._begun_s, self.served, self._has_left = now_s, served, has_left
 
     def end(self, now_s: float) -> None:
@@ -37,7 +37,7 @@ class Spacing:
         self._took_s.append(now_s - self._begun_s)
 
     def delay_s(self, now_s: float, *, is_shared: bool) -> float:
-        """Return how long the next commit is to wait; `is_shared` tells whether several users write."""
+        """Return how many seconds the next commit waits; `is_shared` is True if several users write."""
         distance_s = min((self._ended_s - self._begun_s) / 2, GATHER_S)
         if is_shared:
             is_worth_it = self.served >= CALLERS_MANY and not self._has_left

@@ -25,10 +25,10 @@ class Sync(Enum):
 
     WITHIN = "FULL"  # inside the transaction, by SQLite
     AFTER = "after"  # by this process, before its waiters are resolved
-    LATER = "later"  # with a later commit: a loss of power may take it away
+    LATER = "later"  # with a later commit: a power failure may lose it
 
 
-# A process reads these for a call whose own records it writes afterwards, and syncs before it tells a caller anything.
+# A process reads these only for calls whose records it writes and syncs afterwards, before any caller gets a reply.
 _OF_CALLS: Final = frozenset({Document.STATE, Document.SESSION, Document.PART, Document.USE, Document.VAULT, Document.FENCE})
 
 
@@ -41,7 +41,7 @@ class Syncing:
 
     @contextmanager
     def commit(self, connection: sqlite3.Connection, records: Sequence[Written]) -> Iterator[None]:
-        """Take the turn for one transaction. Where it must survive a loss of power, it is on the disk when this returns."""
+        """Context manager for one transaction under the write lock; on exit it is synced if it must survive a power failure."""
         with self._turns:
             sync = sync_of(records, is_shared=self._turns.is_shared())
             if self._is_full is not (sync is Sync.WITHIN):  # within a transaction the level cannot be changed

@@ -28,11 +28,11 @@ from comity.ports import Noticed, Receive
 log = logging.getLogger("comity")
 
 FRAME_BYTES_MAX: Final = 16 * 1024 * 1024  # an Ask holds a request of up to 3 MiB
-BACKLOG_BYTES_MAX: Final = 64 * 1024 * 1024  # waiting to be sent to one process; beyond it messages are dropped
+BACKLOG_BYTES_MAX: Final = 64 * 1024 * 1024  # send buffer per process; beyond it messages are dropped
 _PATH_BYTES_MAX: Final = 100  # of a socket's address; the kernel takes 108
 _NAME_BYTES_MAX: Final = 60
 _HEADER = struct.Struct(">IB")
-_HELLO, _MESSAGE = 0, 1  # what a frame is
+_HELLO, _MESSAGE = 0, 1  # the type of a frame
 _CREDENTIALS = struct.Struct("iII")  # pid, uid and gid, as Linux has them
 
 
@@ -48,7 +48,7 @@ _decode_hello = msgspec.json.Decoder(Hello).decode
 
 
 def socket_path(store: Path, node_id: str) -> Path:
-    """Return where the node of this name listens."""
+    """Return the socket path of a node."""
     return store.with_name(f"{_prefix(store)}.{quote(node_id, safe='')}.sock")
 
 
@@ -59,7 +59,7 @@ def _prefix(store: Path) -> str:
 
 
 def listeners(store: Path) -> list[str]:
-    """Return the nodes that have a socket beside a store, in order; some may be gone."""
+    """Return the nodes with a socket beside a store, sorted; some may be dead."""
     prefix = f"{_prefix(store)}."
     names = (one.name for one in store.parent.iterdir() if one.suffix == ".sock" and one.name.startswith(prefix))
     return sorted(unquote(name[len(prefix) : -len(".sock")]) for name in names)
@@ -75,19 +75,19 @@ class SocketTransport:
         self._server: asyncio.Server | None = None
         self._path: Path | None = None
         self._hello = b""
-        self._links: dict[str, _Link] = {}  # by node, to which this one sends
-        self._heard: dict[_Inbound, None] = {}  # connections on which others send
+        self._links: dict[str, _Link] = {}  # outgoing connections by node
+        self._heard: dict[_Inbound, None] = {}  # incoming connections
         self._hosts: dict[str, frozenset[str]] = {}  # by node: its agents
-        self._changed = asyncio.Event()  # a process has named its agents, or is gone
+        self._changed = asyncio.Event()  # a process announced its agents, or is gone
         self._receive: Receive = _ignore
         self._met: Noticed | None = None
         self._lost: Noticed | None = None
 
     async def open(self, node_id: str, receive: Receive, *, met: Noticed | None = None, lost: Noticed | None = None) -> None:
-        """Listen, and say hello to everyone who listens already. `met` and `lost` are told of nodes that come and go."""
+        """Listen, and connect to the processes that listen already. `met` and `lost` are called for nodes that come and go."""
         self._loop = asyncio.get_running_loop()
         self._node_id, self._receive, self._met, self._lost = node_id, receive, met, lost
-        if self._server is not None:  # it has listened since it was alone
+        if self._server is not None:  # it already listens, since before it shared its work
             return
         self._hello = self._hello or _encode(Hello(node_id))
         path = socket_path(self._store, node_id)
@@ -116,7 +116,7 @@ class SocketTransport:
                 self._link(other)
 
     async def close(self) -> None:
-        """Send what is left, leave, and hear no more."""
+        """Send pending messages and close all connections."""
         if self._server is None:
             return
         self._receive, self._met, self._lost = _ignore, None, None
@@ -133,7 +133,7 @@ class SocketTransport:
         await asyncio.gather(*(link.task for link in links.values() if link.task is not None), return_exceptions=True)
 
     def send(self, node_id: str, message: bytes) -> None:
-        """Send a message with everything else that goes there in this turn of the loop."""
+        """Send a message, in one write with all others to that node in this turn of the loop."""
         if self._server is None:
             return
         if len(message) >= FRAME_BYTES_MAX:
@@ -151,7 +151,7 @@ class SocketTransport:
         return sorted(self._links)
 
     async def meet(self, timeout_s: float) -> None:
-        """Wait until every process to which this one has connected has named its agents, for `timeout_s` seconds at most."""
+        """Wait at most `timeout_s` until every connected process has announced its agents."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 while not self._links.keys() <= self._hosts.keys():
@@ -192,7 +192,7 @@ class SocketTransport:
             if not _is_own(connecting):
                 raise PermissionError(f"{path} belongs to another user")
             await self._loop.create_unix_connection(lambda: link, sock=connecting)
-        except OSError:  # it is gone, or not there yet: it says hello when it is
+        except OSError:  # it is gone, or does not listen yet: it will connect to this one
             connecting.close()
             self._gone(link)
         finally:
@@ -227,10 +227,10 @@ class SocketTransport:
             self._met(hello.node_id)
 
     def received(self, sender: str, message: bytes) -> None:
-        """Hand a message over. What it fails with is logged: the connection stays, and so do the messages after it."""
+        """Pass a message to the receiver. Log its exception: the connection and the next messages must not be lost."""
         try:
             self._receive(sender, message)
-        except Exception:  # a task boundary: the loop would end the connection, and with it what the sender has here
+        except Exception:  # a task boundary: asyncio would close the connection
             log.exception("a message of the node %s could not be taken", sender)
 
     def hung_up(self, inbound: _Inbound) -> None:
@@ -252,7 +252,7 @@ class _Link(asyncio.Protocol):
         self._transport: asyncio.WriteTransport | None = None
 
     def write(self, kind: int, content: bytes) -> None:
-        """Send a frame at the end of this turn of the loop, or drop it where too much waits."""
+        """Send a frame at the end of this turn of the loop, or drop it if the send buffer is full."""
         if self._bytes + len(content) > BACKLOG_BYTES_MAX:
             return
         self._parts += (_HEADER.pack(len(content), kind), content)
@@ -262,7 +262,7 @@ class _Link(asyncio.Protocol):
             self._loop.call_soon(self._flush)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Send what has gathered."""
+        """Send the gathered frames."""
         assert isinstance(transport, asyncio.WriteTransport)
         transport.set_write_buffer_limits(high=BACKLOG_BYTES_MAX)
         self._transport = transport
@@ -274,7 +274,7 @@ class _Link(asyncio.Protocol):
         self._gone(self)
 
     def close(self) -> None:
-        """Send what is left and hang up."""
+        """Send pending frames and close the connection."""
         if self._transport is not None:
             self._flush()
             self._transport.close()
@@ -298,7 +298,7 @@ class _Inbound(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Hang up on other users."""
+        """Close a connection from a process of another user."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         if not _is_own(transport.get_extra_info("socket")):
@@ -306,7 +306,7 @@ class _Inbound(asyncio.Protocol):
             transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        """Take the frames that are whole."""
+        """Handle complete frames."""
         held: bytes | bytearray = data
         if self._rest:
             self._rest += data
@@ -327,7 +327,7 @@ class _Inbound(asyncio.Protocol):
             del self._rest[:at]
 
     def _take(self, kind: int, content: bytes) -> bool:
-        """Take a frame; return whether it made sense."""
+        """Handle a frame; return whether it was valid."""
         if kind == _MESSAGE and self._sender:
             self._ends_at.received(self._sender, content)
             return True
@@ -348,7 +348,7 @@ class _Inbound(asyncio.Protocol):
         self._ends_at.hung_up(self)
 
     def abort(self) -> None:
-        """Hang up at once."""
+        """Close the connection at once."""
         if self._transport is not None:
             self._transport.abort()
 

@@ -1,7 +1,7 @@
-"""Whose turn it is to write: the threads of a process, and the processes on a store, come one after the other.
+"""A write lock for the threads of a process and the processes of a store.
 
-SQLite has one writer at a time by itself, but lets the loser of a race sleep, longer each time, for up to 100 ms. Here the
-kernel wakes the next one at once. The lock is for speed alone: a program that does not take it is kept out by SQLite.
+SQLite allows one writer at a time, but lets the loser of a race sleep, longer each time, for up to 100 ms. With this lock the
+kernel wakes the next writer at once. It is for speed alone: SQLite still excludes a program that does not take it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from weakref import WeakSet
 
 
 class Turns:
-    """The turns of one process at a store. Processes wait for each other where `is_shared` says that there are several."""
+    """The write lock of one process. It locks against other processes only if `is_shared` returns True."""
 
     def __init__(self, is_shared: Callable[[], bool]) -> None:
         self.is_shared = is_shared
@@ -28,20 +28,20 @@ class Turns:
         _open.add(self)
 
     def open(self, log: Path) -> None:
-        """Wait on the write-ahead log from now on: all processes have it, and SQLite takes no lock on it.
+        """Use the WAL file as the lock file: all processes have it, and SQLite does not lock it.
 
-        It is synced once: a process that was killed may have committed what it did not come to sync.
+        Sync it once: a killed process may have committed without syncing.
         """
         self._file = os.open(log, os.O_RDONLY)
         self.sync()
 
     def sync(self) -> None:
-        """Return once everything that any process has committed is on the disk. Raises `OSError` if the disk fails."""
+        """Sync all commits of all processes to the disk. Raises `OSError` if the disk fails."""
         if self._file >= 0:
             _sync(self._file)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
@@ -60,7 +60,7 @@ class Turns:
 
 
 def sync_log(log: Path) -> None:
-    """Return once everything that is in the write-ahead log of a store is on the disk. Without a log all of it is."""
+    """Sync the WAL of a store to the disk; without a WAL there is nothing to sync."""
     with contextlib.suppress(FileNotFoundError):
         file = os.open(log, os.O_RDONLY)
         try:

@@ -1,8 +1,8 @@
-"""How processes that share a store wake each other: each has a named pipe, and a process that commits writes into the others'.
+"""Notifications between processes that share a store: each has a named pipe, into which committing processes write.
 
-The pipes are beside the store. A process that waits sleeps in its event loop until its pipe is readable; no process polls the
-store. What is written says what to look at. A pipe without a reader belongs to a process that died: writing to it fails at
-once, and that is how its death is noticed. A pipe that is full holds enough to be heard.
+The pipes are beside the store. A waiting process sleeps in its event loop until its pipe is readable; no process polls the
+store. A message names the handoffs to read. A pipe without a reader belongs to a dead process: writing to it fails at once,
+which reveals the death. If a pipe is full, its reader will wake up anyway.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Heard = Callable[[set[str] | None], None]  # the topics, or None: anything may h
 
 
 def rings_of(touched: Iterable[tuple[Handoff | None, Handoff]], listeners: Mapping[str, tuple[str, ...]]) -> Rings:
-    """Return which nodes are to hear of what: those that wait for it, and no others."""
+    """Return the topics to send to each node: only those that it waits for."""
     rings: Rings = {node_id: set() for node_id in listeners}
     listening = [rings[node_id] for node_id, lanes in listeners.items() if EVERY in lanes]
     unknown: set[str] = set()
@@ -64,20 +64,20 @@ def rings_of(touched: Iterable[tuple[Handoff | None, Handoff]], listeners: Mappi
 
 
 def bell_path(store: Path, node_id: str) -> Path:
-    """Return where the node of this name has its pipe."""
+    """Return the path of a node's pipe."""
     return store.with_name(f"{store.name}.{quote(node_id, safe='')}.bell")
 
 
 class Bell:
-    """The pipe of this process, heard in its event loop."""
+    """The pipe of this process, read in its event loop."""
 
     def __init__(self, path: Path, heard: Heard) -> None:
         self._path = path
         self._heard = heard
-        # It gets its name when it is open, so that no process ever finds it without a reader while its node lives.
+        # Renamed once it is open, so no process can see it without a reader while its node is alive.
         unnamed = path.with_suffix(_UNNAMED)
         os.mkfifo(unnamed, 0o600)
-        # Held open for writing too, or the loop would be told again and again that there is no writer.
+        # Held open for writing too, or the loop would see end-of-file again and again.
         self._file = os.open(unnamed, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
         unnamed.rename(path)
         from asyncio import get_running_loop  # noqa: PLC0415  who only reads the queue has no loop
@@ -109,11 +109,11 @@ class Ringer:
         self._files: dict[str, int] = {}
 
     def ring(self, rings: Rings) -> list[str]:
-        """Tell each node its topics; return the nodes that are gone."""
+        """Send each node its topics; return the dead nodes."""
         return [node_id for node_id, topics in rings.items() if not self._tell(node_id, topics)]
 
     def close(self) -> None:
-        """Let go of all pipes."""
+        """Close all pipes."""
         for file in self._files.values():
             os.close(file)
         self._files.clear()
@@ -127,10 +127,10 @@ class Ringer:
             for chunk in _chunks(topics):
                 os.write(file, chunk)
         except BlockingIOError:
-            return True  # full: it will look at everything
+            return True  # full: its reader will read everything
         except OSError as error:
             if error.errno not in _NOBODY:
-                return True  # cannot be told; it looks again by itself after a while
+                return True  # cannot be notified; it reads the queue again after a while
             if (file := self._files.pop(node_id, None)) is not None:
                 os.close(file)
             bell_path(self._store, node_id).unlink(missing_ok=True)

@@ -77,7 +77,7 @@ class SpanDrain:
         self._batches.put(then)
 
     def close(self, then: Callable[[], object] | None = None) -> None:
-        """Write what is left, send what can be sent, and end; wait for that, or have `then` called."""
+        """Write and send pending spans, then end the thread; wait for that, or call `then` afterwards."""
         self._then = then
         self._batches.put(None)
         if then is None:
@@ -125,7 +125,7 @@ class SpanDrain:
         self._note_losses()
 
     def _post(self, ended: Sequence[Ended], spans: Sequence[Span]) -> None:
-        """Store a batch. One that cannot be written is looked at span by span: a bad one must not take the others along."""
+        """Store a batch. If it cannot be encoded, store its spans one by one, so that a bad span does not lose the others."""
         origin = self._settings.origin
         try:
             try:
@@ -160,7 +160,7 @@ class SpanDrain:
             log.warning("spans wait in the inbox: %s", error)
 
     def _note_losses(self) -> None:
-        """Write down how many were lost, where a later look at the store finds it; what cannot be is tried again."""
+        """Record the number of lost spans in the store; retry later if that fails."""
         crowded_out, unstored = self._crowded_out, self._unstored
         self._unnoted[_IN_TIME] += crowded_out - self._counted[0]
         self._unnoted[_NOT_STORED] += unstored - self._counted[1]
@@ -182,7 +182,7 @@ class SpanDrain:
             self._put_aside()
 
     def _put_aside(self) -> None:
-        """Count what was lost where it takes no room."""
+        """Count lost spans in the size of a sparse file, which needs no disk space."""
         lost = sum(self._unnoted.values())
         try:
             if lost:

@@ -15,7 +15,7 @@ WHY: Final = "they could not be stored, and at first not even that written down"
 
 
 def place(spans: Path) -> Path:
-    """Return where the losses of a span store stand that it could not take."""
+    """Return the path of the file that counts losses which the span store could not record."""
     return spans.with_name(f"{spans.name}.lost")
 
 
@@ -39,5 +39,5 @@ def read(spans: Path) -> tuple[int, int]:
 
 
 def clear(spans: Path) -> None:
-    """Forget them: the store knows them now."""
+    """Reset the count: the store has recorded the losses."""
     place(spans).unlink(missing_ok=True)

@@ -54,7 +54,7 @@ class SpanSweep:
         self._surplus: int | None = None  # how many are to go by number
 
     def step(self, connection: sqlite3.Connection) -> int | None:
-        """Remove a slice within a transaction and return how many spans; None once there is nothing more to look at."""
+        """Remove a slice within a transaction and return the number of spans; None once the sweep is complete."""
         if self._surplus is None:
             kept, waiting = extent(connection)
             self._surplus = 0 if self._count is None else max(kept + waiting - self._count, 0)
@@ -78,7 +78,7 @@ class SpanSweep:
         return len(doomed)
 
     def _step_inbox(self, connection: sqlite3.Connection) -> int | None:
-        """Remove whole batches of what was not sorted in, if all of one goes."""
+        """Remove batches of the inbox that expire as a whole."""
         assert self._surplus is not None
         last, gone = connection.execute(_SURPLUS, (self._batch, min(self._surplus, SLICE_WAITING))).fetchone()
         if last is None:
@@ -92,7 +92,7 @@ class SpanSweep:
         return int(gone)
 
     def _next_batches(self, connection: sqlite3.Connection) -> tuple[int | None, int]:
-        """Return the last of the next batches that go, and how many spans they have: by age, or one that is large."""
+        """Return the last batch to remove and the number of spans: by age, or a single large batch."""
         assert self._surplus is not None
         last, gone = None, 0
         query = "SELECT id, spans, body FROM span_inbox WHERE id > ? ORDER BY id"
@@ -110,7 +110,7 @@ class SpanSweep:
 
 
 def oldest_ns(connection: sqlite3.Connection) -> int | None:
-    """Return when the oldest span began, as far as can be told without looking at all."""
+    """Estimate when the oldest span began, without reading all spans."""
     (first,) = connection.execute("SELECT min(start_ns) FROM span_spans").fetchone()
     found = connection.execute("SELECT body FROM span_inbox ORDER BY id LIMIT 1").fetchone()
     waiting = [] if found is None else _spans_of(found[0])
@@ -174,7 +174,7 @@ def _remove(connection: sqlite3.Connection, rows: list[_Row]) -> None:
 
 
 def keys_of(span: Span) -> Iterator[tuple[int, str | int | float | None]]:
-    """Yield what the index holds of a span."""
+    """Yield the index entries of a span."""
     yield KEY_OF_NAME, span_rows.indexed_value(span.name)
     yield from span_rows.keys_of(span.resource)
     yield from span_rows.keys_of(span.attributes)
