@@ -1,7 +1,7 @@
-"""Virtual agents: brought to memory by their first call, put away when idle, one activation at a time per tenant and address.
+"""Virtual agents: activated by their first call, deactivated when idle, one activation per tenant and address.
 
-An activation is where a tenant's calls to one address wait and run, and where the agent's private state lives while it is in
-memory. No tenant sees another's. The state is saved with the settlement of a call that looked at it, in the same transaction.
+An activation queues and runs a tenant's calls to one address, and holds the agent's private state while it is in memory.
+Tenants never share a state. The state is saved in the transaction that settles a call which read it.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ STAND_INS_MAX: Final = 10_000
 
 
 class Occupant(Observed, Protocol):
-    """What an activation asks of a call that runs or waits there."""
+    """The interface of a call that runs or is queued at an activation."""
 
-    uses_state: bool  # it looked at the agent's state
-    began_ms: int  # when it got its place; -1 while it waits for one
-    seat: Any  # where it has that place
+    uses_state: bool  # it read the agent's state
+    began_ms: int  # when it left the queue; -1 while it is queued
+    seat: Any  # its activation
 
 
 C = TypeVar("C", bound=Occupant)
@@ -78,45 +78,45 @@ class Activation(Generic[C]):
     ) -> None:
         self.agent = agent
         self.address = address
-        self.key = key or address  # of the state, which is one tenant's
+        self.key = key or address  # of the state: tenant and address
         self.state: State = INACTIVE
         self.mailbox: Mailbox[C] = Mailbox()
         self.holders: dict[C, None] = {}
-        self.coming = 0  # calls that were admitted and are still looked through
-        self.token = 0  # under which the address is held, where several nodes may
-        self.used_at = 0  # milliseconds; when it fell idle
+        self.coming = 0  # admitted calls whose PII scan is not done
+        self.token = 0  # fencing token of the address, in a cluster
+        self.used_at = 0  # epoch milliseconds; when it became idle
         self._journal = journal
         self._seal = seal
         self._state_data: dict[str, Any] | None = None
-        self._saved = self._kept = b"{}"  # as the store has it, and as it was when last a call that used it ended
+        self._saved = self._kept = b"{}"  # the state in the store, and the state when the last call that used it ended
         self._version = 0
 
     @property
     def is_full(self) -> bool:
-        """Whether a further call would have to wait for another to end."""
+        """Whether a further call would be queued."""
         return len(self.holders) >= self.agent.concurrency
 
     def place(self) -> int:
-        """Return the place in the queue of a call that comes now; 0 if it can run, or could if the agent were awake already."""
+        """Return the queue position of a new call; 0 if it can run, or could once the agent is activated."""
         place = len(self.holders) + self.mailbox.waiting + self.coming + 1 - self.agent.concurrency
         return place if place > 0 else 0  # noqa: FURB136  `max` costs as much as three rules
 
     def can_start(self) -> bool:
-        """Return whether a call can run here now."""
+        """Return whether a call can start now."""
         return self.state is ACTIVE and len(self.holders) < self.agent.concurrency
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing runs or waits here."""
+        """Whether no call runs or is queued here."""
         return not self.holders and not self.mailbox.waiting and not self.coming
 
     def advance(self, event: Event) -> None:
-        """Move the life cycle on."""
+        """Apply an event to the life cycle's state machine."""
         self.state = advance(self.state, event)
 
     @property
     def data(self) -> dict[str, Any]:
-        """The agent's private state, loaded when first looked at."""
+        """The agent's private state, loaded on first use."""
         data = self._state_data
         if data is None:
             stored = self._journal.load(Document.STATE, self.key)
@@ -128,7 +128,7 @@ class Activation(Generic[C]):
         return data
 
     def look_again(self) -> None:
-        """Forget what a call that has ended did to the state since. While another call uses it, both look at one state."""
+        """Discard later changes of a call that has ended, unless another running call shares the state."""
         if self._state_data is None or any(one.uses_state and one.state is RUNNING for one in self.holders):
             return
         self._state_data = unpack(self._kept)
@@ -143,13 +143,13 @@ class Activation(Generic[C]):
         try:
             self._kept = pack(self._state_data, path="state", bytes_max=STATE_BYTES_MAX)
         except PayloadError:
-            # In place: a call that runs beside the call that ends here may hold on to it.
+            # In place: a concurrent call may hold a reference to this dict.
             self._state_data.clear()
             self._state_data.update(unpack(self._kept))
             raise
 
     def changes(self) -> tuple[Saved, ...]:
-        """Return the record of what changed since it was last saved, if anything did."""
+        """Return the record that saves the state, or nothing if it has not changed."""
         if self._kept == self._saved:
             return ()
         self._saved = self._kept
@@ -159,7 +159,7 @@ class Activation(Generic[C]):
 
 
 class Lane(Activation[C]):
-    """Where work waits that is done elsewhere: not in memory, and never started here."""
+    """The seat of a handoff: its work is queued in the store for a receiver, and never runs here."""
 
     __slots__ = ("_takes", "_waiting", "note", "screening")
 
@@ -167,29 +167,29 @@ class Lane(Activation[C]):
         super().__init__(agent, address, journal)
         self._waiting = waiting
         self._takes = takes
-        self.note = ""  # what the audit is to say of the call it took
-        self.screening: Sliced[str | Refused] | None = None  # what is left to do before the call may lie in it
+        self.note = ""  # the audit note of the call in it
+        self.screening: Sliced[str | Refused] | None = None  # sliced work that must end before the call is offered
 
     @property
     def is_full(self) -> bool:
-        """Whether a call waits until a receiver takes it; False if a caller on this node waits for that in its stead."""
+        """Whether the call is only queued; False if a task on this node waits for the receiver's result."""
         return self._takes
 
     def can_start(self) -> bool:
-        """Return whether a caller on this node waits in its stead."""
+        """Return whether a task on this node waits for the receiver's result."""
         return not self._takes
 
     def place(self) -> int:
-        """Return the place of the next one."""
+        """Return the queue position of the next handoff."""
         return self._waiting + 1
 
     @property
     def takes(self) -> bool:
-        """Whether a call that was admitted lies here until it is taken, and does not go on."""
+        """Whether an admitted call stays here until a receiver takes it, instead of starting."""
         return self._takes
 
     def take(self, screened: str | Sliced[str | Refused]) -> None:
-        """Take a call that was admitted: with a note for the audit, or with what is left to do until there is one."""
+        """Keep the audit note of an admitted call, or the sliced work that returns it."""
         if isinstance(screened, str):
             self.note = screened
         else:
@@ -197,7 +197,7 @@ class Lane(Activation[C]):
 
 
 class Activations(Generic[C]):
-    """All addresses in memory. Starting a waiting call and failing one are the call path's business."""
+    """All activations in memory. The call path passes callbacks that start and fail calls."""
 
     def __init__(
         self,
@@ -216,18 +216,18 @@ class Activations(Generic[C]):
         self._clock = clock
         self._start = start
         self._fail = fail
-        self._hide = hide  # what must not stand in the log
+        self._hide = hide  # removes personal data from log texts
         self._seats: dict[str, Activation[C]] = {}  # by `state_key`
-        self._stand_ins: dict[str, Activation[C]] = {}  # by address: of agents of other nodes, where nothing runs
+        self._stand_ins: dict[str, Activation[C]] = {}  # by address: placeholders for agents of other nodes, where nothing runs
         self._tasks: dict[asyncio.Task[None], None] = {}
-        self.strays: dict[C, int] = {}  # calls whose code runs without a place, and since when, in milliseconds
-        self.put_away: Callable[[str], None] | None = None  # told when an address has left memory
+        self.strays: dict[C, int] = {}  # calls whose code runs without a slot, and since when, in ms
+        self.put_away: Callable[[str], None] | None = None  # callback for an address that has left memory
 
     def __len__(self) -> int:
         return len(self._seats)
 
     def seat(self, agent: Agent, request: Request, way: Way = LOCAL) -> Activation[C]:
-        """Return the activation a request is for, new if it is not in memory; a stand-in if it is held elsewhere."""
+        """Return the activation of a request's target, new if it is not in memory; a placeholder if another node holds it."""
         address = request.target
         if way.node_id:
             stand_in = self._stand_ins.get(address)
@@ -236,7 +236,7 @@ class Activations(Generic[C]):
                     self._stand_ins.clear()
                 stand_in = self._stand_ins[address] = Activation(agent, address, self._journal)
             return stand_in
-        # Not asked of `state_key` where it is the address: every call comes here, and most are of one tenant.
+        # `state_key`, inlined for the default tenant: every call passes here.
         key = address if request.tenant_id == DEFAULT_TENANT else state_key(request.tenant_id, address)
         seat = self._seats.get(key)
         if seat is None:
@@ -249,7 +249,7 @@ class Activations(Generic[C]):
         return seat
 
     def admit(self, call: C) -> None:
-        """Start a call, or let it wait for its place."""
+        """Start a call, or queue it."""
         seat = call.seat
         if not seat.mailbox.waiting and seat.can_start():
             start = self._start
@@ -263,7 +263,7 @@ class Activations(Generic[C]):
             self._observer.queued(call)
 
     def leave(self, call: C) -> None:
-        """Give up a call's place; the next one waiting gets it."""
+        """Free a call's slot and start the next queued call."""
         if self._observer is not None:
             self._observer.leaving(call)
         if self.strays and self.strays.pop(call, None) is not None:
@@ -277,17 +277,17 @@ class Activations(Generic[C]):
             seat.used_at = self._clock.now_ns() // 1_000_000
 
     def take_back(self, call: C) -> None:
-        """Give the place of a call that has ended to the next one, though its code still runs."""
-        if call not in self.strays:  # else it lost its place with its address
+        """Give the slot of an ended call to the next one although its code still runs."""
+        if call not in self.strays:  # else it lost its slot with its address
             self.leave(call)
             self.strays[call] = self._clock.now_ns() // 1_000_000
 
     def seats(self) -> Collection[Activation[C]]:
-        """Return every address in memory, once for each tenant."""
+        """Return all activations in memory, one per tenant and address."""
         return self._seats.values()
 
     def addresses(self) -> list[str]:
-        """Return the addresses in memory, each once."""
+        """Return the addresses in memory, without duplicates."""
         return list(dict.fromkeys(seat.address for seat in self._seats.values()))
 
     @property
@@ -296,7 +296,7 @@ class Activations(Generic[C]):
         return [*(call for seat in self._seats.values() for call in seat.holders), *self.strays]
 
     def drop(self, address: str) -> list[C]:
-        """Forget an address that another node has taken over and return the calls that ran or waited here. Nothing is saved."""
+        """Remove an address that another node has taken over; return its running and queued calls. Save nothing."""
         calls: list[C] = []
         for seat in [one for one in self._seats.values() if one.address == address]:
             del self._seats[seat.key]
@@ -307,7 +307,7 @@ class Activations(Generic[C]):
         return calls
 
     def put_away_idle(self) -> None:
-        """Put away every activation that has been idle for as long as its agent says."""
+        """Deactivate every activation that has been idle for its agent's idle time."""
         now_ms = self._clock.now_ns() // 1_000_000
         for seat in list(self._seats.values()):
             if seat.state is ACTIVE and seat.is_idle and now_ms - seat.used_at >= seat.agent.idle_ms:
@@ -318,13 +318,13 @@ class Activations(Generic[C]):
                     self._spawn(self._deactivate(seat), f"deactivate {seat.address}")
 
     def stop(self) -> list[asyncio.Task[None]]:
-        """Cancel what brings agents to memory or puts them away, and return the tasks."""
+        """Cancel the tasks that activate and deactivate agents, and return them."""
         for task in self._tasks:
             task.cancel()
         return list(self._tasks)
 
     def close(self) -> None:
-        """Save what has changed."""
+        """Save changed states."""
         for seat in self._seats.values():
             self._save(seat)
 
@@ -375,7 +375,7 @@ class Activations(Generic[C]):
     def _gone(self, seat: Activation[C]) -> None:
         self._save(seat)
         self._advance(seat, Event.GONE)
-        if seat.mailbox.waiting:  # a call came while it was being put away
+        if seat.mailbox.waiting:  # a call arrived during deactivation
             self._activate(seat)
         elif self._seats.get(seat.key) is seat:
             del self._seats[seat.key]

@@ -1,7 +1,7 @@
-"""The breakers of one node: what the end of a call tells them, whom they turn away, and how they find out that it works again.
+"""The circuit breakers of one node: fed by the ends of calls, they refuse calls to failing capabilities and probe them.
 
-A timeout says something about a capability only if the call had at least the capability's own time. Otherwise a caller could
-open its breaker for all others by asking for a millisecond.
+A timeout counts against a capability only if the call had at least the capability's own timeout. Otherwise a caller could open
+the breaker for all others by asking for one millisecond.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("comity")
 
-Probe = Callable[[], Any]  # says whether a capability works again
+Probe = Callable[[], Any]  # returns whether a capability works again
 
 PROBE_MS_MAX: Final = 10_000
-# What a capability that declares no time is given by default gets shorter by its callers' margins, about so much a hop.
+# The default timeout of a capability shrinks by its callers' margins, by about this factor per hop.
 _HOP: Final = 0.9
 _TIMEOUTS: Final = frozenset({"CALL_TIMEOUT", "MODEL_TIMEOUT"})
 
@@ -47,7 +47,7 @@ class Breakers:
         self._probes: dict[tuple[str, str], asyncio.Task[None]] = {}
 
     def gate(self, agent: Agent, code: str, now_ms: int) -> tuple[Breaker | None, int | None, bool]:
-        """Return a capability's breaker if it ever failed, how long no call may pass, and whether a fallback stands in."""
+        """Return a capability's breaker if it ever failed, how many ms it refuses calls, and whether a fallback runs."""
         breaker = self.known.get((agent.id, code))
         wait_ms = None if breaker is None else breaker.retry_after_ms(now_ms)
         if wait_ms is not None and code in agent.capabilities and len(agent.capabilities[code].implementations) > 1:
@@ -55,7 +55,7 @@ class Breakers:
         return breaker, wait_ms, False
 
     def tell(self, call: Call, reply: Reply, now_ms: int) -> None:
-        """Take note of how a call ended."""
+        """Count the end of a call as success or failure."""
         if call.skips_primary:
             return
         key, error = (call.agent.id, call.capability.code), call.primary or reply.error
@@ -75,13 +75,13 @@ class Breakers:
                 self._watch(key, breaker, probe, call.capability.timeout_ms)
 
     def release(self, call: Call) -> None:
-        """Give back the place of a probe that is put aside: it says nothing, and when it goes on it enters anew."""
+        """Withdraw a half-open probe whose call is paused: it has no outcome, and enters again when it resumes."""
         if call.probe:
             self.known[call.agent.id, call.capability.code].released(probe=call.probe)
             call.probe = 0
 
     def reset(self, agent_id: str, code: str) -> bool:
-        """Close a breaker at once, whatever it has seen; return whether the capability ever failed."""
+        """Close a breaker at once; return whether the capability ever failed."""
         key = agent_id, code
         if key not in self.known:
             return False
@@ -103,7 +103,7 @@ class Breakers:
         return call.gave_up or error.code in _TIMEOUTS
 
     def _had_time(self, call: Call) -> bool:
-        """Return whether a call had, from when it got its place, as long as its capability asks for."""
+        """Return whether a call had its capability's full timeout from when it left the queue."""
         capability, request = call.capability, call.request
         if call.began_ms < 0:  # it never ran
             return False
@@ -125,7 +125,7 @@ class Breakers:
             self._probes[key] = asyncio.get_running_loop().create_task(work, name=name)
 
     async def _recover(self, breaker: Breaker, probed: Callable[[], Awaitable[bool]], name: str) -> None:
-        """Probe a capability whenever its breaker would let a call pass and none comes, until it is closed."""
+        """Probe a capability whenever its breaker is half-open and no call comes, until the breaker is closed."""
         while breaker.state is not CLOSED:
             wait_ms = breaker.retry_after_ms(self._now_ms())
             if wait_ms is not None:
@@ -138,7 +138,7 @@ class Breakers:
                 if isinstance(raised, PASSES) and not is_own(raised, asyncio.current_task()):
                     breaker.released(probe=probe)
                     raise
-                log.info("%s raised %s", name, type(raised).__name__)  # what it says may quote anything
+                log.info("%s raised %s", name, type(raised).__name__)  # the message may hold personal data
                 is_well = False
             if is_well:
                 breaker.succeeded(self._now_ms(), probe=probe)
@@ -150,7 +150,7 @@ class Breakers:
 
 
 async def _probed(probe: Probe, timeout_ms: int | None) -> bool:
-    """Run a capability's probe; a probe that raises, takes too long or returns False says that the capability does not work."""
+    """Run a capability's probe; return False if it raises, times out or returns False."""
     async with asyncio.timeout(min(timeout_ms or PROBE_MS_MAX, PROBE_MS_MAX) / 1000):
         result = await (probe() if asyncio.iscoroutinefunction(probe) else asyncio.to_thread(probe))
     return result is not False

@@ -1,4 +1,4 @@
-"""What is wrong with what was declared, told when a node starts, all at once."""
+"""Checks all declarations of agents when a node starts, and reports all problems at once."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ log = logging.getLogger("comity")
 async def check_declarations(
     registry: Registry, tools: Collection[Tool], privacy: Privacy | None, *, has_all: bool
 ) -> tuple[str, ...]:
-    """Log and return what may be wrong; raise `DeclarationError` with everything that cannot be right.
+    """Log and return warnings; raise `DeclarationError` with all errors.
 
-    Agents get ready here: one whose model has no key or no package is among what is returned.
+    Agents are prepared here: a missing API key or package of a model is among the warnings.
     """
     grants = {} if privacy is None else privacy.grants
     wrong = [str(one) for one in leaks(registry)]
@@ -30,7 +30,7 @@ async def check_declarations(
     if wrong:
         raise DeclarationError("\n".join(wrong))
     names = frozenset(tool.name for tool in tools)
-    # Where nodes share the work, other nodes have the other agents.
+    # In a cluster, names may belong to agents of other nodes.
     found = [one for agent in registry for one in unknown_names(agent, registry, names)] if has_all else []
     found += idle_grants(registry, grants)
     found += missing_grants(registry, grants) if privacy is not None else ()

@@ -1,4 +1,4 @@
-"""The log of what foreign code raised: with its traceback, without personal data, of bounded length."""
+"""Logs exceptions of agents and tools: traceback without personal data, of bounded length."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Final
 
 log = logging.getLogger("comity")
 
-TRACE_CHARS_MAX: Final = 20_000  # of a traceback: hiding what is personal takes time, and the event loop waits
-_WORD_CHARS_MAX: Final = 500  # dropped at each side of a cut, so that no value is cut in two and passes unseen
+TRACE_CHARS_MAX: Final = 20_000  # traceback length: redaction blocks the event loop
+_WORD_CHARS_MAX: Final = 500  # dropped at each side of a cut, so that no value is cut in two and escapes redaction
 HideText = Callable[[str], str]
 
 
 def log_raised(raised: BaseException, hide: HideText | None, what: str, *names: object) -> None:
-    """Log an exception of an agent or a tool. Where its traceback holds personal data, the text is logged without it.
+    """Log an exception of an agent or a tool, with personal data removed from its traceback.
 
-    `hide` removes personal data from a text; without it the exception is logged as it is.
+    `hide` removes personal data from a text; if it is None the exception is logged unchanged.
     """
     if hide is None:
         log.error(what, *names, exc_info=raised)

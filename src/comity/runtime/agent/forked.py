@@ -1,8 +1,8 @@
-"""A forked child is no node.
+"""Ends a forked child process before it can act as a node.
 
-A fork copies the event loop, but none of the threads behind it, and shares descriptors with its parent: a child that went on
-with the loop would run the parent's agents a second time and take its events away. So a child may do what it was forked for and
-end, or become another program; where it comes back to its node, by returning, raising, waiting or `sys.exit`, it ends.
+A fork copies the event loop without its threads and shares file descriptors with the parent: a child that continued the loop
+would run the parent's agents a second time and consume its events. So a child may do its own work and exit, or `exec`; if it
+returns to the node's code (by returning, raising, awaiting or `sys.exit`), it exits at once.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _CAME_BACK: Final = "a forked child came back to the event loop of its parent's 
 
 
 class Forkable(Protocol):
-    """A node that runs."""
+    """A running node."""
 
     def disown(self) -> asyncio.AbstractEventLoop:
-        """Accept and record nothing in this process, which is a forked child; return the loop that the parent runs in."""
+        """Make the node refuse and record nothing in this forked child; return the parent's event loop."""
         ...
 
 
@@ -31,12 +31,12 @@ _is_child = False
 
 
 def begin(node: Forkable) -> None:
-    """Note that a node runs in this process."""
+    """Register a node that runs in this process."""
     _running.add(node)
 
 
 def end(node: Forkable) -> None:
-    """Note that it runs no longer."""
+    """Unregister a node."""
     _running.discard(node)
 
 
@@ -46,10 +46,10 @@ def is_child() -> bool:
 
 
 def leave(raised: BaseException | None = None) -> NoReturn:
-    """End this child as `sys.exit` would have, but without what its parent left to be done at the end of the program."""
-    raised = raised or sys.exc_info()[1]  # of a program that unwinds through `asyncio.run`
+    """Exit this child with the code of `sys.exit`, but without running the parent's `atexit` handlers."""
+    raised = raised or sys.exc_info()[1]  # while the program unwinds through `asyncio.run`
     code = (raised.code or 0) if isinstance(raised, SystemExit) else _CAME_BACK
-    with contextlib.suppress(Exception):  # it ends, whatever its streams are
+    with contextlib.suppress(Exception):  # exit even if a stream is broken
         if not isinstance(code, int):
             sys.stderr.write(f"{code}\n")
         sys.stdout.flush()
@@ -64,7 +64,7 @@ def _in_child() -> None:
     _running.clear()
     for loop in loops:
         ready = getattr(loop, "_ready", None)
-        if isinstance(ready, deque):  # before every other step that waits there
+        if isinstance(ready, deque):  # before every other callback of the loop
             ready.appendleft(asyncio.Handle(leave, (), loop))
         else:
             loop.call_soon(leave)

@@ -1,7 +1,7 @@
-"""Processes for code that blocks: declared with `run_in="process"`, killed when their call ends before they do.
+"""Worker processes for functions declared with `run_in="process"`, killed if their call ends first.
 
-A worker serves one call at a time and is kept for the next. Cancelling the call kills the worker, since nothing gentler stops a
-computation. A worker whose parent is gone ends itself.
+A worker serves one call at a time and is reused. Cancelling the call kills the worker, since nothing else stops a computation.
+A worker exits when its parent process is gone.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ UNGUARDED: Final = (
     "a worker process imports the program's main module, and this one starts a node when it is imported: "
     'put what it runs under `if __name__ == "__main__":`'
 )
-_UNGUARDED_EXIT: Final = 87  # of a process; no other meaning of it is known
-_LENGTH_BYTES: Final = 8  # before every message: how long it is
-_JOIN_S: Final = 1.0  # for a process that has closed its end to be gone
+_UNGUARDED_EXIT: Final = 87  # exit code of an unguarded main module; otherwise unused
+_LENGTH_BYTES: Final = 8  # length prefix of every message
+_JOIN_S: Final = 1.0  # how long to wait for the exit of a process that closed its connection
 
 
 class Worker:
-    """One process and the connection to it, on which the loop never waits: a process that starts does not read yet."""
+    """One process and its non-blocking connection: a starting process does not read yet, and the loop must not wait."""
 
     def __init__(self) -> None:
         import multiprocessing  # noqa: PLC0415
@@ -59,11 +59,11 @@ class Worker:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it can take another job."""
+        """Whether the process can take another job."""
         return self._process.is_alive()
 
     async def run(self, job: bytes, hide: HideText | None) -> Any:
-        """Send a job and wait for its outcome; `hide` removes from the log what must not stand there."""
+        """Send a job and wait for its outcome; `hide` removes personal data from log texts."""
         loop = asyncio.get_running_loop()
         try:
             await loop.sock_sendall(self._socket, _framed(job))
@@ -93,7 +93,7 @@ class Worker:
         return UnavailableError(what, code="TARGET_TEMPORARY_FAILURE")
 
     def kill(self) -> None:
-        """End the process at once."""
+        """Kill the process at once."""
         self._process.kill()
         self._process.join()
         self._socket.close()
@@ -139,9 +139,9 @@ class Workers:
 
 
 def check_guarded() -> None:
-    """End a worker process that runs the whole program a second time instead of importing it. Its exit code says why."""
+    """Exit a worker process whose main module starts a node on import, with an exit code that tells the parent why."""
     process = sys.modules.get("multiprocessing.process")
-    if process is not None and getattr(process.current_process(), "_inheriting", False):  # as multiprocessing itself finds out
+    if process is not None and getattr(process.current_process(), "_inheriting", False):  # as multiprocessing itself checks
         sys.stderr.write(f"{UNGUARDED}\n")
         raise SystemExit(_UNGUARDED_EXIT)
 
@@ -162,7 +162,7 @@ def _serve(connection: socket.socket) -> None:
     """Run jobs until the parent closes the connection. Runs in the worker process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    connection.settimeout(None)  # the program may have set another for all its sockets
+    connection.settimeout(None)  # the program may have set a default timeout
     with contextlib.suppress(ConnectionError), connection.makefile("rb") as jobs:
         while length := jobs.read(_LENGTH_BYTES):
             connection.sendall(_framed(pickle.dumps(_outcome(jobs.read(int.from_bytes(length))))))
@@ -187,7 +187,7 @@ def _told(raised: BaseException) -> tuple[str, bytes] | tuple[str, bytes, str]:
     try:
         if isinstance(raised, ComityError):
             error = error_of(raised)
-            if is_reserved(error.code):  # there is no node in this process that could have said it
+            if is_reserved(error.code):  # no node runs in this process, so the code is not the platform's
                 error = reserved_error(f"the function raised the code {error.code}", error.message)
             return "error", encode(error)
         if isinstance(raised, PayloadError):

@@ -1,7 +1,7 @@
-"""Calls by the function that declares a capability, so that type checkers check the inputs and know the result.
+"""Calls that name the function of a capability, so that type checkers check the inputs and know the result.
 
-`bind(npv, cash_flows=[…])` is a call that is not made yet. Its inputs are checked as those of `npv`, without `ctx`; the data of
-the reply to it is what `npv` returns.
+`bind(npv, cash_flows=[…])` is a call that is not made yet. Type checkers check its inputs against `npv` without `ctx`; the data
+of its reply has the type that `npv` returns.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from comity.runtime.call.draft import Draft
 
 
 class _Contextual(Protocol):
-    """What `Context` and `SyncContext` have in common: it tells the context of a function from its inputs."""
+    """What `Context` and `SyncContext` have in common; it lets type checkers tell the parameter `ctx` from inputs."""
 
     def guidance_text(self, *, spare_tokens: int = 0) -> str:
-        """Return what people want of the agent."""
+        """Return the node's guidance as text."""
         ...
 
     def report_usage(self, *, prompt_tokens: int = 0, completion_tokens: int = 0, model: str = "") -> None:
@@ -36,7 +36,7 @@ class _Contextual(Protocol):
 
 
 Given = ParamSpec("Given")
-AnyContext = TypeVar("AnyContext", bound=_Contextual)  # of a function's first parameter, whichever of both it is hinted as
+AnyContext = TypeVar("AnyContext", bound=_Contextual)  # the type of `ctx`, whichever of the two it is
 Result = TypeVar("Result")
 Result_co = TypeVar("Result_co", covariant=True, default=Any)
 
@@ -55,7 +55,7 @@ class Bound(Generic[Result_co]):
         self.key = key
 
     def at(self, key: str) -> Bound[Result_co]:
-        """Return the same for the actor `agent/key`."""
+        """Return the same call for the actor `agent/key`."""
         return Bound(self.function, self.inputs, key)
 
     def __repr__(self) -> str:
@@ -94,10 +94,10 @@ def bind(function: Callable[..., Any], /, *args: Any, **inputs: Any) -> Bound[An
 
 
 class Aimed(NamedTuple):
-    """A call by function as one by name."""
+    """A call by function, translated into a call by agent and capability name."""
 
     draft: Draft
-    capability: Capability | None  # None if it was none by function
+    capability: Capability | None  # None if the call was by name already
 
     async def typed(self, reply: Coroutine[Any, Any, Reply[Any]]) -> Reply[Any]:
         """Wait for the reply and return it with its data typed."""
@@ -112,10 +112,10 @@ def aim(
     defaults: Mapping[str, Any] | None,
     reserved: Collection[str] = (),
 ) -> Aimed:
-    """Return a call whose target is a function, or bound to one, as a call of the capability that the function implements.
+    """Translate a call whose target is a function, or a `Bound` one, into a call of the capability that it implements.
 
-    A name that the function has is an input of it; other names are options of the call. Raises `TypeError` for a function that
-    implements no capability here or several, and where a name leaves open what is meant.
+    A keyword that the function declares is an input; other keywords are options of the call. Raises `TypeError` if the function
+    implements no capability of this node, or several, or if a keyword could be both an input and an option.
     """
     target, defaults = draft.target, defaults or {}
     if type(target) is Bound:
@@ -145,7 +145,7 @@ def aim(
 
 
 def typed(reply: Reply[Any], capability: Capability | None) -> Reply[Any]:
-    """Return a reply whose data is of the type that the capability's function declares, and not the JSON it came as."""
+    """Return the reply with its data converted from JSON to the type that the capability's function declares."""
     checker = None if capability is None else capability.outputs
     if capability is None or not reply.ok or not isinstance(checker, PythonType):
         return reply
@@ -156,7 +156,7 @@ def typed(reply: Reply[Any], capability: Capability | None) -> Reply[Any]:
         problems = error.problems
     if not problems:
         return replace(reply, data=checked.value)
-    first = problems[0]  # personal data that is hidden from this caller, most likely
+    first = problems[0]  # most likely a placeholder of hidden personal data
     what = f"the data is not of the type that {capability.code} declares: {first.path}: {first.message}"
     return replace(reply, warnings=(*reply.warnings, what)[-WARNINGS_MAX:])
 

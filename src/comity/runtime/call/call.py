@@ -1,6 +1,6 @@
-"""One call under way: how it runs, where, its waiters and its reply, and until when it may run.
+"""A call in progress (`Call`): its task, its node, its waiters and its reply; and the timers of deadlines (`Deadlines`).
 
-What was asked, and the tree of a call, are in `core/call/tree.py`. Calls whose deadlines fall into one slot share a timer.
+The request and the tree of a call are in `core/call/tree.py`. Calls whose deadlines fall into one slot share a timer.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ from comity.runtime.call.way import LOCAL, Way
 from comity.runtime.session.live import Live
 
 SLOT_MS: Final = 10
-EXPIRE_MOST: Final = 2  # calls that end by their deadline in one turn of the loop; the others end in the next ones
+EXPIRE_MOST: Final = 2  # calls that time out per turn of the event loop; further ones wait for the next turn
 NEVER_MS: Final = 253_370_764_800_000  # the year 9999
 
 
 class Unjudged(NamedTuple):
-    """A step of a call whose words may turn out to be withheld: its records, and its span if spans are kept."""
+    """A model step that a guardrail may still withhold: its journal records, and its span if spans are kept."""
 
     accepted: Accepted
     settled: Settled
     end: CallEnd | None
 
     def without_words(self) -> Unjudged:
-        """Return the step as it is recorded if a guardrail took the words away: that it happened, and what it cost."""
+        """Return the step without prompt and data, as it is recorded if a guardrail withholds them; its cost stays."""
         reply = replace(self.settled.reply, data=None)
         asked = None if self.end is None or self.end.asked is None else replace(self.end.asked, prompt=None)
         end = None if self.end is None else replace(self.end, reply=reply, asked=asked)
@@ -54,7 +54,7 @@ class Unjudged(NamedTuple):
 class Call(Branch, eq=False, gc=False, kw_only=True):
     """Everything the runtime knows about one call; equal only to itself.
 
-    Its cycles (task, children, seat) are undone when it ends, so the garbage collector need not look for them.
+    Its reference cycles (task, children, seat) are broken when it ends, so `gc=False` leaks nothing.
     """
 
     agent: Agent
@@ -62,44 +62,44 @@ class Call(Branch, eq=False, gc=False, kw_only=True):
     arguments: Any
     seat: Activation[Call]
     started_ns: int
-    live: Live | None = None  # the session; None for a call without one, until something in it needs keeping
-    log: EventLog | None = None  # the root's, if a caller may watch it
+    live: Live | None = None  # the session; None until the call needs one
+    log: EventLog | None = None  # the event log of the root, if a caller watches it
     way: Way = LOCAL
-    remote: TraceContext | None = None  # the trace its root came with from outside
-    uses: dict[str, Request] | None = None  # of tools, begun and not done
+    remote: TraceContext | None = None  # the trace context that the root call arrived with
+    uses: dict[str, Request] | None = None  # tool uses in progress, by request id
     task: asyncio.Task[None] | None = None
-    arriving: asyncio.Task[None] | None = None  # while its long request is looked through
+    arriving: asyncio.Task[None] | None = None  # scans its long request for PII, before the call is accepted
     waiters: list[asyncio.Future[None]] | None = None
-    slot: int = 0  # of its deadline, while that is watched
+    slot: int = 0  # the slot of its deadline in `Deadlines`
     reply: Reply | None = None
-    reply_bytes: int = 0  # of its data, where they are many
-    written: tuple[Any, bytes] | None = None  # data of its reply, and the JSON of that; see `as_written`
-    ended_ns: int = 0  # when its code gave back a result that is settled in the same step; 0 for any other
-    progress: Callable[[], Any] | None = None  # gives the last progress told, or the text being written
-    warnings: tuple[str, ...] = ()  # of people's constraints, for the reply
+    reply_bytes: int = 0  # size of the reply's data, where it is large
+    written: tuple[Any, bytes] | None = None  # the reply's data and its JSON; see `as_written`
+    ended_ns: int = 0  # when the code returned, if the result settles in the same step; else 0
+    progress: Callable[[], Any] | None = None  # returns the latest progress report, or the text written so far
+    warnings: tuple[str, ...] = ()  # from guidance constraints, for the reply
     primary: Error | None = None  # why the first implementation failed
-    gave_up: bool = False  # its code waited for something no longer
-    began_ms: int = 0  # when it got its place; 0 if it had not to wait for one, -1 while it does
-    is_delivered: bool = False  # the reply may leave: it is durable where the node promises that
-    is_detached: bool = False  # no caller needs to wait for it: a handle holds it, or it was resumed
-    probe: int = 0  # of which half-open time of the breaker: its outcome decides whether that closes
+    gave_up: bool = False  # its code raised `TimeoutError`
+    began_ms: int = 0  # when it left its agent's queue; 0 if it was never queued, -1 while it is queued
+    is_delivered: bool = False  # the waiters have been resolved; the reply is durable where the node promises that
+    is_detached: bool = False  # keeps running without a waiter: a handle holds it, or it was resumed
+    probe: int = 0  # number of the breaker's half-open period that this call probes; 0 if it is no probe
     skips_primary: bool = False  # the breaker is open and another implementation stands in
-    uses_state: bool = False  # it looked at the agent's state, which is saved when it settles
-    handed: Handed | None = None  # of a handoff within a tree: what its span says
+    uses_state: bool = False  # it read the agent's state, which is saved when it settles
+    handed: Handed | None = None  # for a handoff within a tree: the fields of its span
     reported: tuple[int, int] | None = None  # tokens its own code reported, prompt and completion
-    unjudged: list[Unjudged] | None = None  # words of a model that are recorded once the guardrails have judged the reply
-    has_answer: Callable[[], bool] | None = None  # of a handoff: whether its end is stored, which was in time
-    tools_used: int = 0  # numbers the ids of the tools it uses
-    asked: int = 0  # calls that an agent outside made for it under ids of its own, repeated ones too
-    named: dict[str, tuple[Request, Call | Reply] | None] | None = None  # by id: what was asked, and what came of it here
-    line: asyncio.Lock | None = None  # in which what it asks for waits once it has asked too often
-    said: Request | None = None  # the request as its session keeps it, where its callee sees more of it
-    told: set[str] | None = None  # what the node told it in words that are the platform's: codes, and names of metadata
+    unjudged: list[Unjudged] | None = None  # model steps that are recorded once the guardrails have judged the reply
+    has_answer: Callable[[], bool] | None = None  # for a handoff: returns whether its result was stored before the deadline
+    tools_used: int = 0  # numbers the request ids of tool uses
+    asked: int = 0  # calls that an external agent made for it under ids it chose, repeated ones included
+    named: dict[str, tuple[Request, Call | Reply] | None] | None = None  # those calls by id: request, and call or reply
+    line: asyncio.Lock | None = None  # serializes the pauses of `wait_in_line`
+    said: Request | None = None  # the request as the session stores it, where the callee sees more PII than that
+    told: set[str] | None = None  # reserved error codes and metadata names that the node gave it, so it may pass them on
     marks: dict[str, str] | None = None  # the platform's own metadata for its reply
 
     @property
     def shown(self) -> Any:
-        """What the call has told of its work so far."""
+        """The latest progress report of the call, or None."""
         return None if self.progress is None else self.progress()
 
     @property
@@ -110,7 +110,7 @@ class Call(Branch, eq=False, gc=False, kw_only=True):
 
     @property
     def session_head(self) -> Call:
-        """The call at or above this one that is the first in its session: what a session holds hangs there."""
+        """The topmost call of this call's session, at or above this call; it holds the session (`live`)."""
         call, top = self, self.top
         if self.request.session_id == top.request.session_id:
             return top
@@ -125,12 +125,12 @@ class Call(Branch, eq=False, gc=False, kw_only=True):
 
     @property
     def has_moved(self) -> bool:
-        """Whether it left this node without having ended: another node holds its agent."""
+        """Whether another node took over its agent, and with it this call, before it settled."""
         return self.way.is_moved
 
     @property
     def token(self) -> int:
-        """Under which its agent is held here; 0 where no lease is needed."""
+        """The fencing token of its agent's lease; 0 where no lease is needed."""
         return 0 if self.way.fence is None else self.way.fence.token
 
     @property
@@ -140,9 +140,9 @@ class Call(Branch, eq=False, gc=False, kw_only=True):
         return self.reply
 
     def as_written(self, reply: Reply) -> Reply:
-        """Return a reply of this call with its data as JSON, for code that only writes it; as it is where no JSON is kept.
+        """Return the reply with its data as `Raw` JSON, which saves encoding it again.
 
-        The JSON is that of one object: a reply that a rule or the session's user made another of is returned as it is.
+        Return it unchanged if no JSON is kept, or if the data was replaced (by a guardrail, or by restoring hidden values).
         """
         written = self.written
         return reply if written is None or reply.data is not written[0] else replace(reply, data=Raw(written[1]))
@@ -153,17 +153,17 @@ class Call(Branch, eq=False, gc=False, kw_only=True):
 
     @property
     def terms(self) -> Terms | None:
-        """On which it may write down what it does: its agent is held still, and it has not ended."""
+        """The terms for records of its progress: the lease of its agent is still held here, and the call is open."""
         fence = self.way.fence
         return None if fence is None else Terms(fences=(fence,), open=(self.request.request_id,))
 
     @property
     def held(self) -> Terms | None:
-        """On which what it did may be written down, also after its end: its agent is held still."""
+        """The terms for records that may follow its end: the lease of its agent is still held here."""
         return None if self.way.fence is None else Terms(fences=(self.way.fence,))
 
     def note_named(self, request_id: str) -> bool:
-        """Note that a call is asked for under an id that an agent outside chose; return whether it was before, in this run."""
+        """Note a call under an id that an external agent chose; return whether this run saw that id before."""
         self.asked += 1
         if request_id in (named := self.named_calls):
             return True
@@ -172,44 +172,44 @@ class Call(Branch, eq=False, gc=False, kw_only=True):
 
     @property
     def named_calls(self) -> dict[str, tuple[Request, Call | Reply] | None]:
-        """The calls it made under ids that an agent outside chose, by id."""
+        """The calls made for it under ids that an external agent chose, by id."""
         if self.named is None:
             self.named = {}
         return self.named
 
     async def wait_in_line(self, pause_ms: int) -> None:
-        """Let a call that goes round and round wait, one step after the other: side by side they leave no more rows."""
+        """Pause a call that repeats refused steps. Parallel steps pause one after the other, so they write no more rows."""
         if self.line is None:
             self.line = asyncio.Lock()
         async with self.line:
             await asyncio.sleep(pause_ms / 1000)
 
     def hear(self, *words: str) -> None:
-        """Note codes, and names of metadata, that the node gave to this call, which may pass them on."""
+        """Note reserved error codes and metadata names that the node gave to this call, so that its reply may hold them."""
         if self.told is None:
             self.told = set()
         self.told.update(words)
 
     def given(self, reply: Reply) -> Reply:
-        """Return a reply that the node gives to this call, having noted what the call may pass on of it."""
+        """Return the reply, having noted (`hear`) its reserved codes and metadata names, which this call may pass on."""
         if (reply.error is not None or reply.metadata) and (words := words_of(reply)):
             self.hear(*words)
         return reply
 
     def check_running(self) -> None:
-        """Raise if it has ended: a task that outlived its call does nothing in the world any more."""
+        """Raise `RefusedError` CALL_CANCELLED if it has ended: a task that outlived its call may cause no further effects."""
         if self.state is not RUNNING:
             raise RefusedError(f"the call {self.request.request_id} has ended", code="CALL_CANCELLED")
 
     def watch(self, log: EventLog) -> None:
-        """Let events of this call and those below it be seen from now on."""
+        """Send events of this call and of the calls below it to `log` from now on."""
         self.log = log
         for child in self.waits_for:
             child.watch(log)
 
 
 class Deadlines:
-    """Tells which calls ran out of time, at most a slot late and never early; after a suspend or a step, a second late."""
+    """Calls `expire` for calls past their deadline: never early, at most a slot late, or a second after a clock jump."""
 
     def __init__(self, clock: Clock, loop: asyncio.AbstractEventLoop, expire: Callable[[Call], None], pace: Pace) -> None:
         self._clock = clock
@@ -218,11 +218,11 @@ class Deadlines:
         self._pace = pace
         self._slots: dict[int, dict[Call, None]] = {}
         self._timers: dict[int, asyncio.TimerHandle] = {}
-        self.watch = ClockWatch(clock, loop)  # also for others that wait for points in time
+        self.watch = ClockWatch(clock, loop)  # shared with other timers on the wall clock
         self.watch.join(self)
 
     def add(self, call: Call) -> None:
-        """Watch a call's deadline; the root of a run has none, since its planner watches the time."""
+        """Watch a call's deadline. A workflow's root has none (`NEVER_MS`): its planner watches the time."""
         slot = call.slot = call.request.deadline_at // SLOT_MS + 1
         calls = self._slots.get(slot)
         if calls is None:
@@ -242,11 +242,11 @@ class Deadlines:
 
     @property
     def is_armed(self) -> bool:
-        """Whether a slot is still to come."""
+        """Whether a timer is set."""
         return bool(self._timers)
 
     def set_anew(self) -> None:
-        """Set the timer of every slot again: the clock went apart from the loop."""
+        """Set every timer again, after the wall clock and the loop's clock drifted apart."""
         for slot, timer in self._timers.items():
             timer.cancel()
             self._arm(slot)
@@ -271,13 +271,13 @@ class Deadlines:
             return
         calls, begun_s = self._slots[slot], self._loop.time()
         for _ in range(EXPIRE_MOST):
-            if not calls:  # a call takes along those below it
+            if not calls:  # ending a call also ends, and discards, the calls below it
                 del self._slots[slot], self._timers[slot]
                 return
             call = next(iter(calls))
             del calls[call]
             self._expire(call)
-        self._timers[slot] = self._loop.call_later(0, self._rest, slot, begun_s)  # once what runs for them has been told
+        self._timers[slot] = self._loop.call_later(0, self._rest, slot, begun_s)  # after the cancelled code has run
 
     def _rest(self, slot: int, begun_s: float) -> None:
         now_s = self._loop.time()

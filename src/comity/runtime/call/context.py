@@ -1,4 +1,4 @@
-"""What a capability is given: the only way out of an agent, and what is left to spend."""
+"""`Context`: the `ctx` of a capability, through which an agent calls others, uses tools and reads its limits."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class _SpanFields(Struct, frozen=True):
-    """What names a span."""
+    """The arguments of `Context.span`."""
 
     name: str
     kind: Kind
@@ -60,12 +60,12 @@ class Context(Struct, eq=False, gc=False):
 
     @property
     def session(self) -> SessionView:
-        """The session this call belongs to: what is known already, and where to note what this agent finds."""
+        """The session of this call: what is known already; this agent can add what it finds."""
         return self._path.session_of(self._call)
 
     @property
     def memory(self) -> MemoryView:
-        """What is remembered of the user across sessions, and where to note what this agent finds out about them."""
+        """What is remembered of the user across sessions; this agent can add what it finds out."""
         from comity.runtime.session.view import MemoryView  # noqa: PLC0415  most agents never ask
 
         return MemoryView(self._path.memories, self._call, partial(self._path.session_of, self._call))
@@ -87,15 +87,15 @@ class Context(Struct, eq=False, gc=False):
 
     @property
     def guidance(self) -> Guidance:
-        """What people want of this node's agents now; empty if the node has no guidance."""
+        """The node's current guidance for its agents; empty if it has none."""
         from comity.core.guidance.guidance import Guidance  # noqa: PLC0415  most agents never ask
 
         return Guidance() if self._path.guidance is None else self._path.guidance.current
 
     def guidance_text(self, *, spare_tokens: int = 0) -> str:
-        """Return what people want of this node's agents now, as a model can be told; empty if there is nothing.
+        """Return the node's current guidance as text for a prompt; empty if there is none.
 
-        `spare_tokens` of the room that guidance may take are left for what is written around it.
+        `spare_tokens` of guidance's token limit are left free for text around it.
         """
         if self._path.guidance is None:
             return ""
@@ -158,16 +158,16 @@ class Context(Struct, eq=False, gc=False):
         """Call another agent and wait for its reply. A refusal is a reply too; it says what to do instead.
 
         target: an agent's id, alias or `agent/key`, with `capability` and `inputs`; or the function that implements the
-            capability, with its inputs by name; or what `bind` made of both, where options are to be given as well.
-        objective: what the call is for. The same one of the same agent must not be in progress already.
+            capability, with its inputs by name; or a `bind(…)` of both, if options are to be given as well.
+        objective: what the call is for. It is refused if this agent has a call to the same target with the same objective open.
         message: text for an agent with a model.
-        timeout_ms: how long it may take; what is left to this call if that is less.
-        priority: which call the callee takes next; this call's own if it is not given.
+        timeout_ms: how long it may take, at most what is left to this call.
+        priority: its place in the callee's queue; this call's own by default.
         context: what the callee should know about the work so far.
         limits: narrows what is left to this call.
         history: how much of the conversation the callee may see: none, summary, full, or a number of turns.
-        tools: the callee and everything below it may use no others, whatever their profiles allow.
-        correlation_id: that of another workflow than this call's, if it is part of one.
+        tools: the callee and all calls below it may use only these, whatever their profiles allow.
+        correlation_id: the id of its workflow; this call's own by default.
         """
         draft = Draft(
             target,
@@ -205,7 +205,7 @@ class Context(Struct, eq=False, gc=False):
     ) -> Coroutine[Any, Any, Reply]:
         """Hand work to an agent outside this process, through the durable queue, and wait for its reply.
 
-        It is a call of this tree: what is left of its limits holds, and it is withdrawn when this call ends. `capability`,
+        It is a child call of this tree: this call's limits apply, and it is cancelled when this call ends. `capability`,
         `inputs`, `objective`, `timeout_ms`, `priority`, `context`, `limits` and `correlation_id` are as of `call`; `task` says
         in words what is to be done, `expected_output` what the result must have.
         """
@@ -223,7 +223,7 @@ class Context(Struct, eq=False, gc=False):
             if not hasattr(one, "__await__"):
                 for made in calls:
                     if isinstance(made, Coroutine):
-                        made.close()  # no caller will await it, which Python would complain of besides
+                        made.close()  # avoids the warning "coroutine was never awaited"
                 what = f"argument {place} is a {type(one).__name__}"
                 raise TypeError(
                     f"ctx.gather takes calls, as in ctx.gather(ctx.call(…), ctx.call(…)) or ctx.gather(*calls); {what}"
@@ -258,7 +258,7 @@ class Context(Struct, eq=False, gc=False):
         project_id: str = "",
         provider: str = "",
     ) -> Insight:
-        """Tell other agents and people what was found out; it stays in the store, linked to this call.
+        """Publish a finding to other agents and people; it is stored and linked to this call.
 
         insight_type: such as analysis, recommendation, discovery, risk or blocker.
         summary, rationale, confidence: what was found, why, and how sure the agent is, from 0 to 1.
@@ -316,7 +316,7 @@ class Context(Struct, eq=False, gc=False):
     def span(
         self, name: str, *, kind: str = "internal", attributes: Mapping[str, Any] | None = None
     ) -> AbstractContextManager[OpenSpan]:
-        """Record what happens inside as a span of its own under this call's. Its `headers` go with requests elsewhere.
+        """Record the block as a child span of this call. Send its `headers` with outgoing requests.
 
         `name` and `kind` (internal, client, server, producer, consumer) are OpenTelemetry's; `attributes` may grow inside.
         """
@@ -328,49 +328,49 @@ class Context(Struct, eq=False, gc=False):
 
     @property
     def traceparent(self) -> str:
-        """Where this call stands in its trace, as the W3C header; `span` gives each request elsewhere a place of its own."""
+        """This call's span as a W3C `traceparent` header; use `span` to give each outgoing request a span of its own."""
         return self._path.recorder.context(self._call.request, self._call.remote).traceparent
 
     @property
     def tracestate(self) -> str:
-        """What other tracing systems sent along, to be passed on unchanged."""
+        """The W3C `tracestate` header that arrived with the call, to be passed on unchanged."""
         return "" if self._call.remote is None else self._call.remote.state
 
     async def once(self, target: str, capability: str, make: Callable[[], Awaitable[Reply[Result]]]) -> Reply[Result]:
-        """Do something whose outcome is recorded, and return it: a durable step.
+        """Run `make` as a durable step: record its reply and return it.
 
-        Run again after a crash or an approval, the call gets the outcome that is recorded, and `make` is not called. It is
-        called again if the node died before its outcome was on disk. Steps are numbered in the order in which they are taken.
+        When the call is replayed after a crash or an approval, the recorded reply is returned and `make` is not called, unless
+        the node died before the reply was on disk. Steps are numbered in the order in which they start.
 
-        target, capability: under which names the step stands in the audit and in traces, such as `"rates.example"`, `"fetch"`.
-        make: gives the outcome, as `Reply.success(…)` for one. What it raises is not recorded.
+        target, capability: names of the step in the audit and in traces, such as `"rates.example"`, `"fetch"`.
+        make: returns the reply, for example `Reply.success(…)`. An exception is not recorded.
         """
         return await self._path.steps.once(self._call, target, capability, make)
 
     def _in_thread(self, function: Callable[[], Any]) -> Coroutine[Any, Any, Any]:
-        """Run a plain function in a thread, in which this context's sync twin may be used."""
+        """Run a plain function in a thread, which may use the `SyncContext` of this call."""
         return self._path.threads.run(self._call, function, {}, waits=True)
 
     def history(self, reference: str) -> tuple[Turn, ...]:
-        """Return the turns that a history reference names, of a session of this user, as far as this call's policy shows them.
+        """Return the turns that a history reference names, as far as this call's policy shows them.
 
-        Raises `RefusedError` IDENTITY_MISMATCH for a reference to any other session, and writes that into the audit.
+        Raises `RefusedError` IDENTITY_MISMATCH, which is audited, if the session belongs to another user.
         """
         from comity.runtime.session.history import resolve_for  # noqa: PLC0415  few agents are given references
 
         return resolve_for(self._path, self._call, reference)
 
     def note(self, text: str) -> None:
-        """Write something about this call into the audit. It must not repeat what users or agents said."""
+        """Add a note on this call to the audit. It must not repeat content of users or agents."""
         taken, answers = take_text(text, "note"), self._path.answers
         self._path.steps.note(self._call, taken if answers is None else answers.trace(self._call, taken))
 
     def write(self) -> TextStream:
-        """Begin a text that watchers of the call can follow; what there is of it is kept as partial data if time runs out."""
+        """Begin a text that watchers of the call can follow; on a timeout the text so far is the reply's partial data."""
         return TextStream(self._call, self._path.answers, self._path.tell)
 
     def progress(self, data: Any) -> None:
-        """Report to watchers how far this call is. The last report is kept as partial data if time runs out."""
+        """Report progress to watchers. On a timeout the last report is the reply's partial data."""
         self._path.progress(self._call, unpack(self._hide(take(data, "progress", bytes))))
 
     @property
@@ -394,11 +394,11 @@ class Context(Struct, eq=False, gc=False):
         return self._call.account.tokens_left()
 
     def report_usage(self, *, prompt_tokens: int = 0, completion_tokens: int = 0, model: str = "") -> None:
-        """Charge `prompt_tokens` and `completion_tokens` to the tree's budget, with what they cost by the node's `prices`.
+        """Charge `prompt_tokens` and `completion_tokens` to the tree's budget, with their cost by the node's `prices`.
 
-        `model` is a name in those prices. Raises `RefusedError` if the tokens were more than was left; they count either way.
+        `model` is a name in those prices. Raises `RefusedError` if the budget had fewer tokens left; they count either way.
 
-        The call's span says them: do not write them on a span of your own as well.
+        The call's span records them: do not add them to a span of your own.
         """
         prompt = take_whole(prompt_tokens, "prompt_tokens", TOKENS_CEILING)
         completion = take_whole(completion_tokens, "completion_tokens", TOKENS_CEILING)

@@ -1,4 +1,4 @@
-"""From what a door was given to a frozen request: read once, with every problem noted, nothing decided yet."""
+"""Reads the arguments of a door (`Draft`) into a frozen request, once, and notes every problem. Admission decides later."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _EMPTY: Final = b"{}"
 _EMPTY_BODY: Final = Raw(_EMPTY)
 _NORMAL: Final = Priority.NORMAL
 IDENTITIES_KEPT_MAX: Final = 10_000
-# What doors are given by default. Compared by identity: an equal value that is another object only takes the longer way.
+# Default arguments of doors. Compared by identity: an equal value that is another object takes the slow path.
 _NO_TEXT, _NORMAL_WORD, _ALL, _NONE = "", "normal", "full", "none"
 _NO_PROBLEMS: Final[tuple[tuple[Problem, ...], str]] = ((), "")
 _NAME_RULE: Final = f"must be printable text that is not empty, of at most {ID_CHARS_MAX} characters"
@@ -41,7 +41,7 @@ _PRIORITIES: Final = {str(priority): priority for priority in Priority}
 
 
 class Draft(Struct, frozen=True, gc=False):
-    """What a door was given. Nothing about it has been checked, not even its types."""
+    """The arguments that a door was given, unchecked: not even the types are known."""
 
     target: Any
     capability: Any
@@ -53,11 +53,11 @@ class Draft(Struct, frozen=True, gc=False):
     context: Background | None
     limits: Limits | None
     history: Any
-    tools: Any = None  # granted to it; whatever its caller was granted if it says nothing
-    correlation_id: Any = ""  # of its workflow; that of its caller, else its own id, if it says nothing
-    metadata: dict[str, Any] | None = None  # what a document says beside all this, as its door read it
-    outside: Outside | None = None  # of a call by an agent of another node
-    is_written: bool = False  # its door only writes the reply: the data of that may come as JSON
+    tools: Any = None  # granted tools; None grants what the caller was granted
+    correlation_id: Any = ""  # empty means the caller's, or for a root its own request id
+    metadata: dict[str, Any] | None = None  # further fields of a document, as its door read them
+    outside: Outside | None = None  # for a call by an agent of another node
+    is_written: bool = False  # its door only serializes the reply, so the reply's data may be `Raw` JSON
 
 
 class Identity(Struct, frozen=True, gc=False):
@@ -70,20 +70,20 @@ class Identity(Struct, frozen=True, gc=False):
 
 
 class Arrival(Struct, frozen=True, gc=False):
-    """A request that has arrived, whom it is for, and what is wrong with it."""
+    """A request as read, its agent and capability if they exist, and its problems."""
 
     request: Request
     body: bytes
     agent: Agent | None
     capability: Capability | None
     problems: tuple[Problem, ...]
-    code: str  # of the problems
-    depth_max: int | None = None  # that the request itself asks for; it holds for the request too
-    checked: Checked | None = None  # its inputs, where they were read while they were packed
+    code: str  # the error code of the problems
+    depth_max: int | None = None  # the limit in the request's own `limits`; it applies to this request too
+    checked: Checked | None = None  # its inputs, if they were validated while they were packed
 
 
 class Reader:
-    """Makes requests of what doors were given."""
+    """Makes requests from drafts."""
 
     __slots__ = ("_addresses", "_ids", "_inheritance", "_is_chained", "_limits", "_registry", "_sound")
 
@@ -94,13 +94,13 @@ class Reader:
         self._is_chained = inheritance.is_chained
         self._limits = limits
         self._ids = ids
-        # Identities that were looked at before: most calls are by users who call often.
+        # Cache of valid identities: most calls are by users who call often.
         self._sound: set[tuple[Any, ...]] = set()
 
     def read(
         self, draft: Draft, identity: Identity, above: Request | None, request_id: str, now_ms: int, trace_id: str = ""
     ) -> Arrival:
-        """Make the request. `above` is the request on whose behalf this one is made; limits and deadline shrink from there."""
+        """Make the request. `above` is the caller's request, which bounds limits and deadline; None for a root."""
         target, called, timeout_ms = draft.target, draft.capability, draft.timeout_ms
         agent: Agent | None = None
         capability: Capability | None = None
@@ -108,7 +108,7 @@ class Reader:
         if address is not None:
             agent, target = address.agent, address.text
             capability = agent.capabilities.get(called) if type(called) is str else None
-        is_plain = type(target) is str and type(called) is str and _is_plain(draft)  # its agent may be on another node
+        is_plain = type(target) is str and type(called) is str and _is_plain(draft)  # the agent may be on another node
         problems, code = _NO_PROBLEMS if is_plain else draft_problems(draft)
         if above is None and (flaws := self._identity_problems(identity)):
             problems, code = flaws, "IDENTITY_INVALID"
@@ -134,7 +134,7 @@ class Reader:
                 raw, checked = _packed(draft.inputs, capability)
             except PayloadError as error:
                 problems, code = error.problems, error.code
-        if problems or capability is None:  # something is not known to be sound, so nothing is recorded as it came
+        if problems or capability is None:  # record nothing that was not validated
             target, called, identity = recordable(target), recordable(called), named(identity) if problems else identity
         if above is None:
             source = parent_id = None
@@ -168,9 +168,9 @@ class Reader:
         return Arrival(request, raw, agent, capability, problems, code, depth_max, checked)
 
     def read_plain(self, draft: Draft, identity: Identity, request_id: str, now_ms: int, trace_id: str) -> Arrival | None:
-        """Return what `read` makes of a user's call that names agent, capability and inputs alone, as most do; else None.
+        """Fast path of `read` for a user's call with agent, capability and inputs only, as most are; None for any other.
 
-        The user is known to be sound, and the types of the capability allow its inputs to be read while they are packed.
+        The identity must be in the cache, and the capability's types must allow inputs to be validated while they are packed.
         """
         address = self._addresses.get(draft.target) if type(draft.target) is str else None
         if address is None or type(draft.capability) is not str or not _is_plain(draft):
@@ -197,7 +197,7 @@ class Reader:
         return Arrival(request, taken[0], agent, capability, (), "", None, Checked(taken[1]))
 
     def _furnished(self, request: Request, draft: Draft, above: Request | None, *, is_sound: bool) -> Request:
-        """Return the request with the tools it is granted, and what its document says beside all else."""
+        """Return the request with its granted tools and the further fields of its document."""
         if draft.tools is not None or (above is not None and (above.tools is not None or self._is_chained)):
             request = replace(request, tools=self._granted(above, draft.tools if is_sound else None))
         if draft.outside is not None:
@@ -212,7 +212,7 @@ class Reader:
 
     def _identity_problems(self, identity: Identity) -> tuple[Problem, ...]:
         user_id, tenant_id, session_id = key = (identity.user_id, identity.tenant_id, identity.session_id)
-        # Text of another kind cannot be written though it equals a text that was looked at.
+        # A subclass of str may equal a cached text but cannot be encoded.
         is_text = type(user_id) is type(tenant_id) is str and type(session_id) in _TEXT_OR_NONE
         if is_text and key in self._sound and identity.parent_session_id is None:
             return ()
@@ -225,7 +225,7 @@ class Reader:
 
 
 def _is_plain(draft: Draft) -> bool:
-    """Return whether a call by names and inputs says nothing else that would have to be looked at, as most do."""
+    """Return whether a draft has no optional argument that would have to be checked, as most have not."""
     return (
         (type(draft.inputs) is dict or draft.inputs is None)
         and draft.objective is _NO_TEXT
@@ -243,16 +243,16 @@ def _is_plain(draft: Draft) -> bool:
 
 
 def _packed(inputs: dict[str, Any], capability: Capability | None) -> tuple[bytes, Checked | None]:
-    """Return inputs as JSON, and what they are where that was read on the way. Raises `PayloadError`."""
+    """Return inputs as JSON, and their validated form if packing validated them. Raises `PayloadError`."""
     if capability is not None and capability.take is not None and (taken := capability.take(inputs)) is not None:
         return taken[0], Checked(taken[1])
-    # Where the names of inputs are declared, no number can be one of them.
+    # With declared input names, no key can be a number.
     return pack(inputs, "inputs", INPUTS_BYTES_MAX, capability is not None and capability.is_closed), None
 
 
 def _said(draft: Draft, workflow: str, *, is_sound: bool) -> tuple[str, str, str | int, Background | None, str]:
-    """Return objective, message, history, context and workflow as they can be recorded, whatever they are."""
-    if not is_sound:  # a refusal does not repeat what was wrong
+    """Return objective, message, history, context and workflow in a form that can be recorded, even if they are invalid."""
+    if not is_sound:  # a refusal does not record invalid values
         return "", "", "none", None, workflow
     context = draft.context
     if context is not None:
@@ -265,7 +265,7 @@ def _priority(asked: Any, otherwise: Priority) -> Priority:
 
 
 def draft_problems(draft: Draft) -> tuple[tuple[Problem, ...], str]:
-    """Return what is wrong with what a door was given, and the code that says so. Identity is checked where it is bound."""
+    """Return the problems of a draft and their error code. The identity is checked elsewhere, where it is bound."""
     try:
         return _problems_of(draft)
     except (Exception, SystemExit) as raised:  # noqa: BLE001  looking at a value runs its code
@@ -309,7 +309,7 @@ def _problems_of(draft: Draft) -> tuple[tuple[Problem, ...], str]:
 
 
 def identity_problems(identity: Identity) -> tuple[Problem, ...]:
-    """Return what is wrong with the ids of user, tenant and session."""
+    """Return the problems of the ids of user, tenant and session."""
     return tuple(
         Problem(name, _NAME_RULE)
         for name, value, may_miss in (
@@ -323,24 +323,24 @@ def identity_problems(identity: Identity) -> tuple[Problem, ...]:
 
 
 def check_names(**names: Any) -> None:
-    """Raise `CallerError` for what a program took for the name of something and cannot be one."""
+    """Raise `CallerError` for arguments that are no valid names."""
     if problems := tuple(Problem(field, _NAME_RULE) for field, name in names.items() if not is_id(name)):
         raise rejected(PayloadError("IDENTITY_INVALID", problems))
 
 
 def named(identity: Identity) -> Identity:
-    """Return an identity as it may be recorded, also where its ids are unsound."""
-    session_id = None if identity.session_id is None else recordable(identity.session_id)  # none named is none named
+    """Return an identity that can be recorded; invalid ids are escaped and cut."""
+    session_id = None if identity.session_id is None else recordable(identity.session_id)  # None stays None
     return Identity(recordable(identity.user_id), recordable(identity.tenant_id), session_id)
 
 
 def recordable(value: Any) -> str:
-    """Return a name as it may be recorded; a name that cannot be recorded was noted as a problem or is unknown."""
+    """Return a name that can be recorded. An invalid one is escaped and cut: it was noted as a problem or is unknown anyway."""
     if type(value) is str and value.isprintable() and len(value) <= ID_CHARS_MAX:
         return value
     return quoted(value)[1:-1][:ID_CHARS_MAX] if issubclass(type(value), str) else quoted(value)
 
 
 def quoted(value: Any) -> str:
-    """Return a value that is no sound name as a refusal may quote it: a text escaped, of anything else the type alone."""
+    """Return an invalid name for the text of a refusal: a string escaped, of any other value only its type."""
     return ascii(str.__str__(value)) if issubclass(type(value), str) else f"({type(value).__name__})"

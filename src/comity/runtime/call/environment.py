@@ -1,4 +1,4 @@
-"""What the calls of a node work with: it is there before the first call, and knows nothing of the way that calls take."""
+"""The collaborators that the call path shares (journal, clock, sessions and so on); complete before the first call."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class Environment(Struct, frozen=True, kw_only=True):
-    """What a node gives to its calls."""
+    """The collaborators of a node's calls."""
 
     registry: Registry
     journal: Journal
@@ -50,19 +50,19 @@ class Environment(Struct, frozen=True, kw_only=True):
     inheritance: Inheritance
     identity_key: bytes
     privacy: Privacy | None = None
-    answers: Answers | None = None  # hides what agents say; None where nothing is hidden
+    answers: Answers | None = None  # hides personal data in replies; None where nothing is hidden
     guardrails: tuple[Guardrail, ...] = ()
-    prices: Prices | None = None  # of tokens; what they cost is unknown without
+    prices: Prices | None = None  # of tokens; without them costs are unknown
     guidance: LiveGuidance | None = None
     watchdog: Watchdog | None = None
     observer: Observer | None = None
 
     def now_ms(self) -> int:
-        """Return the time."""
+        """Return the time in epoch milliseconds."""
         return self.clock.now_ns() // 1_000_000
 
     async def durable(self, records: Sequence[Record] = (), terms: Terms | None = None) -> None:
-        """Wait until everything recorded so far is durable, and these records after it; raises what stopped them."""
+        """Append `records` and wait until they and all earlier records are durable. Raises the journal's error."""
         waiter: asyncio.Future[None] = self.loop.create_future()
         self.journal.append(records, partial(release, waiter), terms)
         await waiter

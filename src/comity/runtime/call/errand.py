@@ -1,4 +1,4 @@
-"""A question of this node that is answered here or elsewhere."""
+"""`Errand`: a call that this node makes wherever the agent is."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from comity.runtime.call.events import EventLog
 
 
 class Errand:
-    """A question of this node that is answered here or elsewhere, and may have to be asked more than once."""
+    """A call that this node makes, here or on the node that holds the agent; it is sent again if the agent moves."""
 
     __slots__ = ("arrival", "call", "is_fresh", "is_repeated", "is_withdrawn", "log", "parent", "remote", "task", "without")
 
@@ -26,8 +26,8 @@ class Errand:
         is_repeated: bool = False,
         is_fresh: bool = False,
     ) -> None:
-        self.is_fresh = is_fresh  # its id was made a moment ago: no node can know it
-        self.is_repeated = is_repeated  # its caller asked for it before, so that it is known, and was charged
+        self.is_fresh = is_fresh  # its id is newly generated, so no node can know it
+        self.is_repeated = is_repeated  # its caller used this id before, so the call is known and charged
         self.arrival = arrival
         self.parent = parent
         self.remote = remote
@@ -35,4 +35,4 @@ class Errand:
         self.call: Call | None = None
         self.task: asyncio.Task[Reply] | None = None
         self.is_withdrawn = False
-        self.without: list[str] = []  # nodes that have no such agent
+        self.without: list[str] = []  # nodes that answered that they have no such agent

@@ -13,7 +13,7 @@ from msgspec import Struct
 from comity.core.call.limits import EVENTS_KEPT_MAX
 from comity.core.envelope.envelope import Request
 
-Step = tuple[str, str | None, str, str]  # whose step it is: request id, its caller's, target and capability
+Step = tuple[str, str | None, str, str]  # the call of an event: request id, parent id, target and capability
 
 
 class Kind(StrEnum):
@@ -28,7 +28,7 @@ class Kind(StrEnum):
 
 
 class Event(Struct, frozen=True, kw_only=True):
-    """One step. `seq` counts from 1 within the root call without gaps, so a watcher can go on from the last it saw."""
+    """One event. `seq` counts from 1 within the root call without gaps, so a watcher can continue after the last it saw."""
 
     seq: int
     kind: Kind
@@ -38,7 +38,7 @@ class Event(Struct, frozen=True, kw_only=True):
     target: str
     capability: str
     data: Any = None
-    text: str = ""  # what a user may be told about it
+    text: str = ""  # a description that may be shown to the user
 
 
 class EventLog:
@@ -54,12 +54,12 @@ class EventLog:
         self._is_closed = False
 
     def add(self, kind: Kind, at_ms: int, request: Request, data: Any = None, text: str = "") -> None:
-        """Append an event and wake who watches."""
+        """Append an event and wake the watchers."""
         of = (request.request_id, request.parent_id, request.target, request.capability)
         self.add_step(kind, at_ms, of, data, text)
 
     def add_step(self, kind: Kind, at_ms: int, of: Step, data: Any = None, text: str = "") -> None:
-        """Append a step of the call that `of` names, which may run on another node, and wake who watches."""
+        """Append an event of the call `of`, which may run on another node, and wake the watchers."""
         self._seq += 1
         request_id, parent_id, target, capability = of
         self._events.append(
@@ -78,26 +78,26 @@ class EventLog:
         self._wake()
 
     def put_aside(self, kind: Kind, at_ms: int, request: Request, data: Any) -> None:
-        """Keep an event until the reply has been judged: `show_aside` appends it, `drop_aside` forgets it."""
+        """Hold an event back until the guardrails have judged the reply: `show_aside` appends it, `drop_aside` discards it."""
         self._aside.append((kind, at_ms, request, data))
 
     def show_aside(self) -> None:
-        """Append what was put aside."""
+        """Append the events that were held back."""
         while self._aside:
             self.add(*self._aside.popleft())
 
     def drop_aside(self) -> None:
-        """Forget what was put aside."""
+        """Discard the events that were held back."""
         self._aside.clear()
 
     def close(self) -> None:
-        """The root call has settled and been delivered; watchers end after the last event."""
+        """Close the log once the root's reply is delivered; watchers stop after the last event."""
         self._is_closed = True
         self._wake()
 
     @property
     def is_closed(self) -> bool:
-        """Whether no further event comes."""
+        """Whether the log is complete."""
         return self._is_closed
 
     def since(self, after: int) -> list[Event]:

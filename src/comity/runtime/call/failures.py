@@ -1,4 +1,4 @@
-"""What a failure of an agent's code means to its caller, and to the user: a typed error, without personal data."""
+"""Turns exceptions of an agent's code into typed errors without personal data, for the caller and the user."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ log = logging.getLogger("comity")
 
 
 def classify(raised: BaseException, call: Call, hide: Answers | None) -> Error:
-    """Return what an exception of an agent's code means to its caller."""
+    """Return the error that the caller gets for an exception of an agent's code."""
     try:
         return _meaning(raised, call, hide)
     except Exception:  # noqa: BLE001  `str()` or `repr()` of a foreign exception may itself raise, also inside `logging`
@@ -58,7 +58,7 @@ def _raised_error(raised: ComityError, call: Call) -> Error:
 
 
 def is_fault(error: Error) -> bool:
-    """Return whether an error that an implementation gave back is its failure, and not its answer."""
+    """Return whether an error that an implementation returned is a failure of it (so a fallback may run), not an answer."""
     return breaker_effect(error.code, retryable=error.retryable) is not Effect.IGNORES
 
 
@@ -66,7 +66,7 @@ def hidden(hide: Answers, call: Call, error: Error) -> Error:
     """Return an error without personal data; without its text if the session's vault cannot be read."""
     try:
         return hide.error(call, error)
-    except ComityError as unread:  # what is to be hidden cannot be found out, so nothing is shown
+    except ComityError as unread:  # without the vault nothing can be hidden reliably, so the text is dropped
         log.error("why %s failed is not told: %s", call.request.request_id, unread)  # noqa: TRY400  no fault of the agent
         return Error.of(error.code, "why it failed cannot be told now", retryable=error.retryable)
 

@@ -1,4 +1,4 @@
-"""What `start_call` returns: a call under way."""
+"""`CallHandle`, which `start_call` returns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from comity.runtime.call.path import CallPath
 
 
 class CallHandle(Generic[Result_co]):
-    """A call under way: watch it, cancel it, or wait for its reply."""
+    """A call in progress: watch it, cancel it, or wait for its reply."""
 
     def __init__(
         self,
@@ -37,35 +37,35 @@ class CallHandle(Generic[Result_co]):
 
     @property
     def asked(self) -> Request | StoredCall | None:
-        """The call as it was asked for or is stored: whose it is, and when it was made; None for a call that was refused."""
+        """The request, or the stored call if it had ended before; None for a refused call."""
         if isinstance(self._opened, Call):
             return self._opened.request
         return self._opened.arrival.request if isinstance(self._opened, Errand) else self._stored
 
     def events(self, after: int = 0) -> AsyncIterator[Event]:
-        """Yield what happens in this call and below it, beginning after sequence number `after`."""
+        """Yield the events of this call and of the calls below it, from sequence number `after` + 1."""
         return self._log.watch(after)
 
     @property
     def log(self) -> EventLog:
-        """The events of this call, for a reader that keeps its own place in them."""
+        """The event log of this call, for a reader that keeps its own sequence number."""
         return self._log
 
     async def updates(self) -> AsyncIterator[str]:
-        """Yield what the user may be told about the work as it goes on: the capabilities' own words, no codes."""
+        """Yield progress texts that may be shown to the user: the capabilities' own words, no codes."""
         async for event in self._log.watch():
             if event.text:
                 yield event.text
 
     def cancel(self) -> bool:
-        """Withdraw the call and everything below it; return whether it was still under way."""
+        """Cancel the call and all calls below it; return whether it was still in progress."""
         if isinstance(self._opened, Errand):
             return self._path.placement.withdraw(self._opened)
         return isinstance(self._opened, Call) and self._path.settlement.cancel(self._opened, "its caller cancelled it")
 
     @property
     def refusal(self) -> Reply[Any] | None:
-        """The reply of a call that was refused before it ran; None for every other."""
+        """The reply of a call that was refused before it ran, else None."""
         return self._opened if isinstance(self._opened, Reply) and self._opened.status is Status.REFUSED else None
 
     async def reply(self) -> Reply[Result_co]:

@@ -1,4 +1,4 @@
-"""What agents of the platform's own kinds may do beyond what `ctx` offers: the inner side of a context."""
+"""`Insider`: the extended `ctx` of built-in agent kinds (model agents and proxies of remote agents)."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
 
 
 class Insider(Context, eq=False, gc=False):
-    """The context of an agent with a model, or of an agent that stands for another one elsewhere."""
+    """The context of an agent with a model, or of an agent that is a proxy for a remote one."""
 
     @classmethod
     def of(cls, ctx: Context) -> Self:
-        """Return the inner side of a context."""
-        return cls(ctx._path, ctx._call)  # noqa: SLF001  the same call, by the same hand
+        """Return the `Insider` for a context's call."""
+        return cls(ctx._path, ctx._call)  # noqa: SLF001  the same call
 
     def lend(self) -> Loan:
-        """Set aside half of the calls and tokens that are left, for work that another node does for this call.
+        """Reserve half of the calls and tokens that are left, for work that another node does for this call.
 
-        What is set aside is charged at once, so that nothing spends it twice; `repay` gives back what was not used.
+        The loan is charged at once, so that it cannot be spent twice; `repay` returns the unused part.
         """
         account = self._call.account
         tokens_left = account.tokens_left()
@@ -44,9 +44,9 @@ class Insider(Context, eq=False, gc=False):
         return Loan(calls, tokens)
 
     def repay(self, loan: Loan, reply: Reply[Any] | None) -> None:
-        """Give back what was set aside with `lend`, and charge what another node used of it, as its reply says.
+        """Return the loan to the budget and charge the usage that the reply of the other node states.
 
-        Without a reply all that was lent counts as used.
+        Without a reply the whole loan counts as used.
         """
         if reply is None:
             return
@@ -56,46 +56,46 @@ class Insider(Context, eq=False, gc=False):
         self._path.charge(call, used)
 
     def hear(self, reply: Reply[Any]) -> Reply[Any]:
-        """Return the reply of another node; what it says in the platform's words may be passed on."""
+        """Return the reply of another node, having noted that this call may pass on its reserved codes and metadata."""
         return self._call.given(reply)
 
     def mark(self, name: str, value: str) -> None:
-        """Write metadata of the platform's own into the reply of this call."""
+        """Put reserved metadata of the platform into the reply of this call."""
         self._call.marks = {**(self._call.marks or {}), name: value}
 
     @property
     def seal(self) -> Seal:
-        """What the marks of quotations in this conversation are made with. They stay the same from prompt to prompt."""
+        """The key for quotation marks in prompts, fixed per conversation, so the marks are equal in each prompt."""
         request = self._call.request
         return Seal(self._path.identity_key, f"{request.tenant_id} {request.session_id}")
 
     @property
     def captures_content(self) -> bool:
-        """Whether spans of this node say what people and agents said."""
+        """Whether spans of this node hold inputs and replies."""
         return self._path.recorder.settings.captures_content
 
     async def use_offered(self, offered: Collection[str], name: str, inputs: dict[str, Any], call_id: str = "") -> Any:
-        """Use a tool for a model: a tool that was not offered to it is refused and recorded, whatever this agent may use.
+        """Use a tool that a model asked for. A tool not in `offered` is refused and audited, whatever the agent's rights.
 
-        `call_id` is the id that the model gave to this use, for its span.
+        `call_id` is the model's id of this tool call, for the span.
         """
         return await self._path.toolbox.use(self._path.refuse, self._call, name, inputs, offered, call_id)
 
     def tools(self, names: Iterable[str]) -> dict[str, tuple[Tool, Checker]]:
-        """Return those of the tools that this call may use, each with the checker of its inputs."""
+        """Return the named tools that this call may use, each with its input checker."""
         box, held = self._path.toolbox, self._call.rights
         found = {name: tool for name in names if may_use(held, name) and (tool := box.get(name)) is not None}
         return {name: (tool, box.inputs(tool)) for name, tool in found.items()}
 
     def colleagues(self, *, limit: int) -> list[Agent]:
-        """Return the agents that a call from here could reach, at most `limit`; none where depth or calls are used up."""
+        """Return at most `limit` agents that this call may call; none if its depth or call budget is used up."""
         call, request = self._call, self._call.request
         if request.depth >= request.limits.depth_max or call.account.calls_left() <= 0:
             return []
         return self._path.registry.reachable(call.agent, {call.agent.id, *request.chain}, limit)
 
     def known(self) -> Known:
-        """Return what a prompt says before the task: of the session as far as this call may see it, and of the user."""
+        """Return the prompt's background: the session as far as this call may see it, and the memory of the user."""
         from comity.core.model.task_prompt import NOTHING  # noqa: PLC0415
         from comity.core.session.memory import offered  # noqa: PLC0415  only agents with a model need it
 
@@ -112,15 +112,15 @@ class Insider(Context, eq=False, gc=False):
         is_last: Callable[[Reply], bool] | None = None,
         asked: Callable[[], Asked] | None = None,
     ) -> Reply[Result]:
-        """Do something whose outcome is recorded, as `Context.once` does.
+        """Run `make` as a durable step, as `Context.once` does.
 
-        An outcome for which `is_last`, on which nothing but the reply depends, is recorded with the end of the call where the
-        node has guardrails that may withhold it. `asked` tells its span what was asked of a model.
+        If `is_last` returns True, only the reply depends on the outcome; where guardrails may withhold it, it is recorded when
+        the call settles. `asked` returns the model request for the span.
         """
         return await self._path.steps.once(self._call, target, capability, make, is_last, asked)
 
     def chance(self) -> float:
-        """Return a number from 0 to below 1, from the node's own source of chance."""
+        """Return a random number in [0, 1) from the node's source of randomness."""
         return self._path.steps.chance()
 
     async def hide(self, raw: bytes) -> bytes:
@@ -129,9 +129,9 @@ class Insider(Context, eq=False, gc=False):
         return raw if answers is None else await answers.long_data(self._call, raw)
 
     def charge(self, usage: Usage) -> None:
-        """Charge tokens that the span of a request to a model says already. Raises as `report_usage` does."""
+        """Charge tokens that the span of a model request already states. Raises as `report_usage` does."""
         self._charge(usage)
 
     def priced(self, usage: Usage, model: str) -> Usage:
-        """Return what was used of a model with what it cost by the node's prices."""
+        """Return the usage with its cost by the node's prices for `model`."""
         return priced(usage, model, self._path.prices)

@@ -1,7 +1,7 @@
-"""What an agent did within one call that must not come out differently when its tree is run again, and what was noted about it.
+"""Durable steps of a call (`once`), which replay returns unchanged, and its audit notes.
 
-A model asked twice answers twice, differently. So its answer is recorded under an id that stays the same, as a tool's result
-is, and a tree that is taken up after a crash or an approval goes on from the very words that led there.
+A model asked twice gives two different answers. So its answer is recorded under a stable id, as a tool's result is, and a tree
+that resumes after a crash or an approval gets the same answer again.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     from comity.runtime.tracing.recorder import Recorder
 
 NOTHING = Raw(b"{}")
-SEALED = "comity.sealed"  # in the metadata of an outcome that is hidden: what it was
+SEALED = "comity.sealed"  # metadata key of the encrypted original of a redacted outcome
 
 
 class Steps:
-    """Records the steps of calls under way."""
+    """Records the durable steps of running calls."""
 
     def __init__(
         self,
@@ -71,11 +71,11 @@ class Steps:
         is_last: Callable[[Reply], bool] | None = None,
         asked: Callable[[], Asked] | None = None,
     ) -> Reply:
-        """Return what `make` gives, or what it gave when this call was run before.
+        """Return the reply of `make`, or on replay the recorded one.
 
-        Where guardrails judge replies, an outcome for which `is_last` is recorded with the end of the call: it holds words that
-        may be withheld, and nothing but the reply depends on it. `asked` says what was asked of a model, for the span. Where
-        `make` raises there is a span that says why, and nothing in the journal: a tree that is run again asks again.
+        Where guardrails judge replies, an outcome for which `is_last` returns True is recorded when the call settles: it may be
+        withheld, and only the reply depends on it. `asked` returns the model request for the span. If `make` raises, the span
+        says why and the journal gets nothing, so a replay calls `make` again.
         """
         call.tools_used += 1
         number = call.tools_used
@@ -110,14 +110,14 @@ class Steps:
         return reply
 
     async def _written(self, call: Call, reply: Reply) -> Reply:
-        """Return an outcome as the store and spans have it: personal data hidden, and all of it encrypted for the next life."""
+        """Return an outcome for the store and spans: personal data hidden, the original encrypted in it for replay."""
         raw = encode(reply)
         sealed = self._seal.sealed(f"step {reply.request_id}", raw)
         if self._answers is None or sealed is raw:
             return reply
         told = encode(reply.data)
         without = await self._answers.long_data(call, told)
-        # A model's answer stays one: its span is made of it.
+        # A struct keeps its type: the span of a model step is made from it.
         data = (
             reply.data
             if without == told
@@ -148,19 +148,19 @@ class Steps:
         self._recorder.ended(CallEnd(request, reply, started_ns, ended_ns, call.remote, asked=what))
 
     def chance(self) -> float:
-        """Return a number from 0 to below 1."""
+        """Return a random number in [0, 1)."""
         return self._ids.chance()
 
     def note(self, call: Call, text: str) -> None:
-        """Write down in the audit what was found in a call under way."""
+        """Add a note on a running call to the audit."""
         self._journal.append((Noted(call.request, text, self._clock.now_ns() // 1_000_000),), None, call.terms)
 
 
 def _told_of(call: Call, asked: Callable[[], Asked] | None, *, is_judged: bool) -> Asked | None:
-    """Return what the span of a step says was asked of a model.
+    """Return the model request for the span of a step.
 
-    A prompt repeats what the model said before it in this call. Where such words wait for the guardrails, the span of a step is
-    made without its prompt unless it waits with them (`is_judged`).
+    A prompt repeats earlier model output of this call. While guardrails have yet to judge that output, the span omits the
+    prompt unless the step waits for the verdict too (`is_judged`).
     """
     if asked is None:
         return None
@@ -168,7 +168,7 @@ def _told_of(call: Call, asked: Callable[[], Asked] | None, *, is_judged: bool) 
 
 
 def _checked(reply: Any, told: Collection[str]) -> Reply:
-    """Return a reply that can be recorded, or raise `CallerError`: any other reply would end the store, not its maker."""
+    """Return the reply, or raise `CallerError` if it cannot be recorded: the fault is the agent's, not the store's."""
     if not isinstance(reply, Reply):
         problem = Problem("reply", f"must be a Reply, not {type(reply).__name__}")
         raise rejected(PayloadError("INPUT_VALIDATION_FAILED", (problem,)))
@@ -189,7 +189,7 @@ def _checked(reply: Any, told: Collection[str]) -> Reply:
 
 
 def step_request(above: Request, number: int, target: str, capability: str, body: Raw, now_ms: int, span_id: str) -> Request:
-    """Return the request under which a step of a call is recorded: its caller's, one hop further, without its texts."""
+    """Return the request that records a step of a call: the caller's request, one hop deeper, without its texts."""
     return replace(
         above,
         request_id=f"{above.request_id}#{number}",

@@ -1,8 +1,8 @@
-"""A long request between its admission and its acceptance: it is looked through for personal data in slices.
+"""Scans a long request for personal data in slices, between its admission and its acceptance.
 
-Meanwhile it counts as every call does (against the budget, the fan-out and the queue of its agent), has its deadline, can be
-cancelled and joined by its id. Nothing of it is recorded and nothing runs; what is known of it is a request without words. If
-it ends before all of it was looked through, its acceptance and its end are one record.
+Meanwhile the call counts as usual (against the budget, the fan-out and the queue of its agent), has its deadline, and can be
+cancelled or joined by its id. Nothing of it is recorded or runs, and its request in memory is without content. If it ends
+before the scan does, its acceptance and its end are recorded together.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class LongRequests:
-    """The long requests of a node that are looked through."""
+    """The long requests of a node that are being scanned."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class LongRequests:
     def look_through(self, call: Call, work: Sliced[str | Refused]) -> None:
         """Run the work in slices, then accept the call with the note it returns, or deliver its refusal."""
         request = call.request
-        # Calls in progress are told apart by their objectives, which are short enough to be looked through at once.
+        # Admission compares objectives of calls in progress, so the objective, which is short, is scanned at once.
         objective = request.objective
         if objective and self._answers is not None:
             objective = self._answers.text(call, objective)
@@ -73,5 +73,5 @@ class LongRequests:
             self._accept(call, self._now_ms(), outcome)
             return
         reply = self._refuse(call.request, outcome, call.log)
-        call.account.give_back(1, 0)  # what was refused costs nothing
+        call.account.give_back(1, 0)  # a refused call costs nothing
         self._settlement.take_back(call, reply)

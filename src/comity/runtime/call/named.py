@@ -1,7 +1,7 @@
-"""Calls that an agent outside makes for a call under way, under ids of its own choice.
+"""Calls that an external agent makes on behalf of a call in progress, under ids that the agent chooses.
 
-Such an id is idempotent within the call it is used in: the same request runs once, another one under it is refused. It stands
-below the id of that call, apart from the ids that a node numbers, so that a tree that is run again finds it in the store.
+Such an id is an idempotency key within the parent call: the same request runs once, a different request under it is refused.
+The stored id has the parent's id as prefix, apart from the numbered ids, so a replayed tree finds it in the store.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from comity.runtime.call.path import CallPath
 
 
 def named_id_problem(chosen: str, parent: Call) -> str:
-    """Return why an agent may not choose this id for a call that it makes for another, or nothing."""
+    """Return why an external agent may not choose this id for a call below `parent`; empty if it may."""
     if problem := chosen_id_problem(chosen):
         return problem
     is_short = len(below(parent.request.request_id, chosen)) <= ID_CHARS_MAX
@@ -26,8 +26,8 @@ def named_id_problem(chosen: str, parent: Call) -> str:
 
 
 def call_named(path: CallPath, parent: Call, draft: Draft, chosen: str, identity: Identity) -> Coroutine[Any, Any, Reply]:
-    """Call on behalf of a call under way, once for each chosen id; the reply is there when the coroutine ends."""
+    """Return a coroutine that makes a child call of `parent`, once for each chosen id, and returns the reply."""
     request_id = below(parent.request.request_id, chosen)
     is_repeated = parent.note_named(request_id)
-    # It takes no number: a tree that is replayed need not repeat what its earlier run asked twice.
+    # It takes no number: a replayed tree need not repeat an id that its earlier run used twice.
     return path.call_under(parent, draft, request_id, parent.calls_made + parent.asked, identity, is_repeated=is_repeated)

@@ -10,7 +10,7 @@ from comity.core.envelope.envelope import Background, Priority
 
 
 class CallOptions(TypedDict, total=False):
-    """Of a call that an agent makes."""
+    """Options of a call that an agent makes."""
 
     objective: str
     message: str
@@ -24,7 +24,7 @@ class CallOptions(TypedDict, total=False):
 
 
 class RootOptions(CallOptions, total=False):
-    """Of a call for a user, who is named beside them."""
+    """Options of a user's call, besides `user_id`."""
 
     session_id: str | None
     request_id: str | None
@@ -34,5 +34,5 @@ class RootOptions(CallOptions, total=False):
     tracestate: str | Sequence[str] | None
 
 
-# What an input of a function cannot be told from, where a call for a user names the function.
+# Options that only a user's call has; a function's input of the same name would be ambiguous in a call by function.
 ROOT_ONLY: Final = frozenset({"user_id", *RootOptions.__annotations__}) - frozenset(CallOptions.__annotations__)

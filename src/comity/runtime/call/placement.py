@@ -1,11 +1,11 @@
-"""Where a call runs: here, or on the node that holds its agent.
+"""Where a call runs: on this node, or on the node that holds its agent.
 
-`Placement` answers *here* to everything: that is a node alone. `runtime.cluster.cluster.Cluster` answers *elsewhere* where
-another node holds the agent, and writes what calls do on the terms of their leases. The call path reads the placement anew at
-each step, so a node that was alone can begin to share the work while calls are under way.
+`Placement` is a single node: every call runs here. Its subclass `runtime.cluster.cluster.Cluster` sends a call to the node that
+holds its agent, and adds the terms of leases to the records of calls. The call path reads the attribute `placement` at each
+step, so a single node can join a cluster while calls are in progress.
 """
 
-# ruff: noqa: ARG002  a node alone needs nothing of what it is asked about
+# ruff: noqa: ARG002  a single node ignores most arguments
 
 from __future__ import annotations
 
@@ -39,39 +39,39 @@ class CallRoot(Protocol):
 
 
 class Placement:
-    """A node alone: every call runs here, and nothing needs a lease."""
+    """A single node: every call runs here, and nothing needs a lease."""
 
-    # A tree whose question is answered goes on at this node, not where its agent is.
+    # A paused tree resumes on the node that got the approval, not on the node that holds its agent.
     resumes_here = True
-    # Open calls of nodes that are gone are this node's to go on with; no lease says whose they are.
+    # This node resumes open calls of dead nodes without a lease.
     takes_over = True
-    # The journal has the end of a call by the time its reply is there.
+    # The end of a call is in the journal before its reply is delivered.
     ends_come_first = True
 
     @property
     def is_open(self) -> bool:
-        """Whether it has begun to take part."""
+        """Whether `open` has completed."""
         return True
 
     # --- life ---
 
     async def open(self) -> None:
-        """Take part."""
+        """Join the cluster."""
 
     async def leave(self) -> None:
-        """Take no more from others."""
+        """Accept no more calls from other nodes."""
 
     async def close(self) -> None:
-        """Give back what is held."""
+        """Release all leases."""
 
     def announce(self) -> None:
         """Tell other nodes which agents this one hosts."""
 
     def release(self, address: str) -> None:
-        """Give back an address that has left memory."""
+        """Release the lease of an address whose activation has left memory."""
 
     async def hold(self, address: str) -> bool:
-        """Take an address that is no agent's; return whether it is held here now."""
+        """Take the lease of an address without an agent; return whether this node holds it now."""
         return True
 
     def is_held(self, address: str) -> bool:
@@ -82,58 +82,58 @@ class Placement:
         """Return how a call goes at an address that is held here."""
         return LOCAL
 
-    # --- asking: None is *here* ---
+    # --- making calls: None means *run it here* ---
 
     def start_root(
         self, draft: Draft, identity: Identity, request_id: str | None, remote: TraceContext | None, log: EventLog
     ) -> Errand | None:
-        """Begin a user's call in the background where its agent is; None if that is for this node to do."""
+        """Start a user's call in the background on the node that holds its agent; return None if that is this node."""
         return None
 
     def call_root(
         self, draft: Draft, identity: Identity, request_id: str | None, remote: TraceContext | None = None
     ) -> Coroutine[Any, Any, Reply]:
-        """Call for a user where the agent is."""
+        """Make a user's call on the node that holds its agent and return the reply."""
         raise AssertionError("a node alone calls here")
 
     def call_under(self, arrival: Arrival, parent: Call, *, is_repeated: bool) -> Coroutine[Any, Any, Reply] | None:
-        """Call for a call under way where the agent is; None if that is for this node to do."""
+        """Make a child call on the node that holds its agent; return None if that is this node."""
         return None
 
     def call_for(self, arrival: Arrival, remote: TraceContext | None) -> Coroutine[Any, Any, Reply] | None:
-        """Return a call that the node makes for a user, to be awaited, wherever its agent is; None if it is made here."""
+        """Make a call for a user on the node that holds its agent; return None if that is this node."""
         return None
 
     async def go_on(self, request: Request) -> Reply:
-        """Go on with a user's call that was put aside or has moved, wherever its agent is by now."""
+        """Resume a user's call that was paused or has moved, on the node that holds its agent now."""
         raise AssertionError(f"nothing moves from a node alone: {request.request_id}")
 
     def withdraw(self, errand: Errand) -> bool:
-        """Cancel what was begun in the background; return whether it was still under way."""
+        """Cancel a call started in the background; return whether it was still in progress."""
         raise AssertionError(f"a node alone sends nothing away: {errand.arrival.request.request_id}")
 
     def spawn(self, work: Coroutine[Any, Any, object]) -> None:
-        """Do something in the background, which ends with this node."""
+        """Run `work` in a background task, which is cancelled when this node closes."""
         raise AssertionError(f"a node alone does {work} itself")
 
-    # --- calls that were begun before ---
+    # --- calls of an earlier run ---
 
     def meets_open(self, request: Request, stored: StoredCall, node_id: str) -> Refused | None:
-        """Return why a request is refused under whose id the store has a call that is open; None if it may be run."""
+        """Return the refusal of a request whose id belongs to an open call in the store; None if it may run."""
         if stored.node_id != node_id:
             return Refused("AGENT_BUSY", f"request {request.request_id} is under way on another node", 1_000)
-        if request.parent_id is None:  # taken up and ended, and its end is not on disk yet
+        if request.parent_id is None:  # resumed and settled, but its end is not on disk yet
             return Refused("AGENT_BUSY", f"request {request.request_id} is about to end", 1_000)
         return None
 
     def begun_before(self, request: Request, journal: Journal) -> int:
-        """Return how many calls below a root that goes on count as begun already."""
+        """Return how many calls of the earlier run to charge to a resumed root."""
         return count_begun(journal, request)
 
-    # --- what calls do, on which terms: False is *as on a node alone* ---
+    # --- records and their terms: False means *as on a single node* ---
 
     def accept(self, call: Call, now_ms: int, note: str) -> None:
-        """Record a call that has a way on the terms of its lease."""
+        """Record the acceptance of a call on the terms of its lease."""
         raise AssertionError(f"a node alone needs no lease: {call.request.request_id}")
 
     def carry(self, call: Call, way: Way) -> None:
@@ -141,11 +141,11 @@ class Placement:
         raise AssertionError(f"a node alone sends nothing away: {call.request.request_id}")
 
     def refusal_terms(self, request: Request) -> Terms | None:
-        """Return the terms on which a refusal is recorded."""
+        """Return the terms for the record of a refusal."""
         return None
 
     def ended(self, call: Call, event: Event, records: list[Record]) -> None:
-        """Record the end of a call that has a way on the terms of its lease, and deliver it then."""
+        """Record the end of a call on the terms of its lease, then deliver its reply."""
         raise AssertionError(f"a node alone needs no lease: {call.request.request_id}")
 
     def late(self, call: Call, reply: Reply) -> bool:
@@ -153,12 +153,12 @@ class Placement:
         return False
 
     def answered_in_store(self, call: Call) -> bool:
-        """End a call whose time is up with the end that another node has stored; return whether there is one."""
+        """Settle a call past its deadline with the result that another node has stored; return whether there is one."""
         return False
 
     def top_up(self, call: Call, *, were_there: bool) -> bool:
-        """Return whether tokens that were used were there, after borrowing more from the node that lent them."""
+        """Return whether the budget covers the tokens used, after borrowing more from the lending node if needed."""
         return were_there
 
     def count_replayed(self, parent: Call, usage: Usage) -> None:
-        """Charge a call that an earlier run of its tree made. A node alone did so when it took the tree up."""
+        """Charge a replayed child call. A single node charged it when it resumed the tree."""

@@ -1,4 +1,4 @@
-"""A dry run: what admission would say to a call by a user, with nothing begun, stored, charged or audited."""
+"""Dry run of admission for a user's call: nothing is started, stored, charged or audited."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Rehearsal(Struct, frozen=True):
-    """What the rules say: `passed` in the order they are asked, then the refusing `rule` and its `error`."""
+    """The rules that `passed`, in order, then the refusing `rule` and its `error`, if any."""
 
     passed: tuple[str, ...]
     rule: str = ""
@@ -32,7 +32,7 @@ class Rehearsal(Struct, frozen=True):
 
 
 def rehearse(path: CallPath, draft: Draft, identity: Identity) -> Rehearsal:
-    """Return what admission would say to a call by a user at this moment. Guardrails and redaction are not asked."""
+    """Return which admission rules a user's call would pass now. Guardrails and redaction are not run."""
     now_ms = path.now_ms()
     arrival = path.arrive(draft, identity, path.ids.new_request(now_ms)[0], now_ms, None)
     try:
@@ -74,6 +74,6 @@ def _world(path: CallPath, arrival: Arrival, checked: Checked, now_ms: int) -> a
 
 
 def _seat(path: CallPath, address: str, tenant_id: str) -> Activation[Call] | None:
-    """Return the activation that a call would be for, if it is in memory."""
+    """Return the activation at an address, if it is in memory."""
     key = state_key(tenant_id, address)
     return next((seat for seat in path.activations.seats() if seat.key == key), None)

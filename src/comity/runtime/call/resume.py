@@ -1,4 +1,4 @@
-"""Trees that an earlier run began, or that waited for a person, go on: under the ids they had, within the budget they had."""
+"""Resumes call trees after a restart or an approval, under the same ids and within the same budget."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from comity.runtime.call.tools import Approval
 
 
-# How often a store that could not be read is asked for the answer to a question, and how long after each time.
+# How often an approval is read from a store that fails, and the pause between two reads.
 _READS_MAX: Final = 10
 _READ_PAUSE_S: Final = 0.05
 
 
 def take_over(path: CallPath, journal: Journal) -> None:
-    """Take up what nodes that are gone left open in the store."""
+    """Resume the calls that dead nodes left open in the store."""
     trees: dict[str, dict[str, Request]] = {}
     for call in journal.abandoned():
         if call.request is not None:
@@ -41,10 +41,10 @@ def take_over(path: CallPath, journal: Journal) -> None:
 def resume(
     path: CallPath, journal: Journal, request: Request | None, leftovers: dict[str, Request], way: Way = LOCAL
 ) -> Call | None:
-    """Take up a root that was accepted in an earlier run and not settled, or end it if it cannot go on.
+    """Resume a root call that was accepted and not settled, or end it if it cannot resume; return the resumed call.
 
-    What it calls again under the same ids and had settled is answered from the store; `leftovers` are the calls below it that
-    were open. Those it does not make again end with it. A root that has ended already is None.
+    Child calls that had settled are replayed from the store; `leftovers` are the child calls that were open. Leftovers that the
+    root does not make again end with it. `request` is None for a root that has already ended.
     """
     if request is not None and is_run(request.target) and path.workflows is not None:
         path.workflows().adopt(request, leftovers)
@@ -68,8 +68,8 @@ def resume(
 
 
 async def take_up(path: CallPath, journal: Journal, approval: Approval) -> Reply | None:
-    """Go on with a paused tree whose question is answered; return its reply, None if there is none or it runs elsewhere."""
-    while (running := path.calls.get(approval.root_id)) is not None:  # it went on just now, or is about to be put aside
+    """Resume a paused tree whose approval is answered; return its reply, or None if it is gone or another node has it."""
+    while (running := path.calls.get(approval.root_id)) is not None:  # it was just resumed, or is about to pause
         reply = await path.reply_of(running)
         if running.state is not PAUSED or reply.status is not Status.NEEDS_INPUT or reply.data["approval_id"] != approval.id:
             return reply
@@ -82,7 +82,7 @@ async def take_up(path: CallPath, journal: Journal, approval: Approval) -> Reply
 
 
 def go_on(path: CallPath, journal: Journal, approval_id: str, reads: int = _READS_MAX) -> None:
-    """Go on with a tree that has just been put aside, if its question was answered before: nothing else would resume it."""
+    """Resume a tree that has just paused if its approval was answered meanwhile: nothing else would resume it."""
     if path.is_closed:
         return
     try:
@@ -98,11 +98,11 @@ def go_on(path: CallPath, journal: Journal, approval_id: str, reads: int = _READ
 
 
 def _taken_up(path: CallPath, journal: Journal, root_id: str) -> Call | Request | None:
-    """Take a paused tree as this node's own and go on with it; where nodes share the work, return its root as it goes on."""
+    """Claim a paused tree and resume it here; in a cluster return the root's request with its new deadline instead."""
     taken = [(call.request, call.reply) for call in journal.take_paused(root_id) if call.request is not None]
     try:
         return _resumed(path, journal, {request.request_id: request for request, _ in taken}, root_id)
-    except UnavailableError:  # nothing would resume the tree: it waits as before, for the same answer again
+    except UnavailableError:  # pause it again, so that the answer can be given once more
         now_ms = path.now_ms()
         journal.append([Paused(request, reply, now_ms) for request, reply in taken if reply is not None])
         raise
@@ -115,6 +115,6 @@ def _resumed(path: CallPath, journal: Journal, requests: dict[str, Request], roo
     # Waiting for a person does not use up the time the work was given.
     now_ms = path.now_ms()
     if (live := path.sessions.find(root.tenant_id, root.session_id)) is not None:
-        path.sessions.use(live, root, now_ms)  # the answer uses the session, however long it took
+        path.sessions.use(live, root, now_ms)  # an answer counts as use, so the session does not expire
     root = replace(root, deadline_at=now_ms + root.deadline_at - root.created_at, created_at=now_ms)
     return resume(path, journal, root, requests) if path.placement.resumes_here else root

@@ -1,4 +1,4 @@
-"""Running a capability: in which task, its implementations in order, retries of what is transient, reading what comes back."""
+"""Runs a capability: tasks, implementations in order, retries of transient errors, and reading the result into a reply."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ if TYPE_CHECKING:
 Code = Coroutine[Any, Any, None]
 Batch = deque[tuple["Call", Context]]
 _NOTHING_RAN: Final = Error.of("TARGET_FAILED", "no implementation could run")
-WRITTEN_BYTES_LEAST: Final = 256  # of data whose JSON is kept until its call has ended; less is as quickly written again
+WRITTEN_BYTES_LEAST: Final = 256  # smaller data is encoded again instead of keeping its JSON
 STANDS_IN: Final = "The usual source was not available. This answer comes from a substitute and may be less exact or older."
 
 
 class Batches:
     """Starts the code of calls: calls that start in one turn of the loop share a task until one of them suspends.
 
-    Most calls of a busy node wait for nothing, and a task of its own costs such a call a tenth of its time. A call that
-    suspends keeps the task it runs in, as its own; the calls behind it in the batch go on in a new task. Each call has context
-    variables of its own, copied from the code that started it; a task that was cancelled starts no further call. See ADR 149.
+    Most calls of a busy node never suspend, and a task of its own costs such a call a tenth of its time. A call that suspends
+    keeps the task it runs in; the rest of the batch continues in a new task. Each call has its own contextvars, copied from the
+    code that started it. A cancelled task starts no further call. See ADR 149.
     """
 
     __slots__ = ("_handed", "_holds", "_latest", "_loop", "_run", "_task", "coming")
@@ -59,14 +59,14 @@ class Batches:
     def __init__(self, loop: asyncio.AbstractEventLoop, run: Callable[[Call], Code]) -> None:
         self._loop = loop
         self._run = run
-        self._latest: Batch = deque()  # takes calls until its task begins
-        self._task: asyncio.Task[None] | None = None  # of that batch
+        self._latest: Batch = deque()  # accepts calls until its task begins
+        self._task: asyncio.Task[None] | None = None  # the task of `_latest`
         self.coming: dict[asyncio.Task[None], None] = {}  # tasks that have not begun
-        self._holds = False  # the next call that starts is to be handed over
+        self._holds = False  # `hold` was called: the next call that starts goes to `_handed`
         self._handed: Handed | None = None
 
     def start(self, call: Call) -> None:
-        """Run the code of a call in the next turn of the loop, or hand it over to the code that starts it."""
+        """Run the code of a call in the next turn of the loop; after `hold`, keep it for `handed` instead."""
         if self._holds:
             self._holds, self._handed = False, Handed(call, copy_context())
             return
@@ -79,11 +79,11 @@ class Batches:
             self._task = self._begin(batch)
 
     def hold(self) -> None:
-        """Hand the next call that starts over to the code that starts it; `handed` ends this."""
+        """Let the code that starts the next call run it in its own task; `handed` returns it and ends this."""
         self._holds = True
 
     def handed(self, call: object) -> Handed | None:
-        """Return a call if it started since `hold`: awaiting it runs its code in this task. Other calls start as usual."""
+        """Return `call` if it started since `hold`: awaiting it runs its code in this task. Start any other as usual."""
         handed, self._handed, self._holds = self._handed, None, False
         if handed is None or handed.call is call:
             return handed
@@ -113,24 +113,24 @@ class Batches:
                         return
                 else:
                     break
-        finally:  # also where the program is to end
+        finally:  # also on KeyboardInterrupt or SystemExit
             if batch:
                 self._begin(batch)
         await self._go_on(call, code, context, waits_for)
 
     @coroutine
     def _go_on(self, call: Call, code: Code, context: Context, waits_for: Any) -> Generator[Any, Any, None]:
-        """Run suspended code to its end, each step in its own context, and before it the code of a call that it hands over."""
+        """Run suspended code to its end, each step in its contextvars; first run the code of a child call that it awaits."""
         try:
             while True:
                 if type(waits_for) is Handed:
                     handed = waits_for
                     suspended = self._run_handed(call, code, context, handed)
-                    if suspended is not None:  # it keeps the task; the code that made it waits in a new one
+                    if suspended is not None:  # the child keeps this task; its caller waits in a new one
                         self._move(call, code, context)
                         call, code, context, waits_for = handed.call, *suspended
                         continue
-                    # Ended or put aside by the call that it made, or the task was cancelled by the code that ran in it last.
+                    # The child ended or paused its caller, or cancelled the shared task.
                     if call.state is not RUNNING or cast("asyncio.Task[None]", call.task).cancelling():
                         self._move(call, code, context)
                         return
@@ -146,9 +146,9 @@ class Batches:
             return
 
     def _run_handed(self, by: Call, by_code: Code, by_context: Context, handed: Handed) -> tuple[Code, Context, Any] | None:
-        """Run the code of a call that was handed over; return it with what it waits for if it suspends."""
+        """Run a child call's code in its caller's task; if it suspends, return its code, contextvars and awaited future."""
         call, task = handed.call, cast("asyncio.Task[None]", asyncio.current_task())
-        by.task, call.task = None, task  # if the call ends its caller, the caller is cancelled once it has its task back
+        by.task, call.task = None, task  # if the child ends its caller, the caller is cancelled in `_go_on`
         task.set_name(call.request.request_id)
         code = self._run(call)
         try:
@@ -157,15 +157,15 @@ class Batches:
             by.task = task
             task.set_name(by.request.request_id)
             return None
-        except BaseException:  # the program is to end
+        except BaseException:  # KeyboardInterrupt or SystemExit
             self._move(by, by_code, by_context)
             raise
         return code, handed.context, waits_for
 
     def _move(self, call: Call, code: Code, context: Context) -> None:
-        """Go on with suspended code in a new task."""
+        """Continue suspended code in a new task."""
         moved = self._moved(call, code, context)
-        moved.send(None)  # to where a cancellation reaches the code, also before the task has begun
+        moved.send(None)  # up to its first await, so that a cancellation before the task begins still reaches the code
         call.task = self._loop.create_task(moved, name=call.request.request_id)
         if call.state is not RUNNING:
             call.task.cancel()
@@ -175,7 +175,7 @@ class Batches:
 
 
 class Handed(Struct, frozen=True, eq=False):
-    """A call that has its place, for the code that made it to run in its own task."""
+    """A started child call, for its caller to run in the caller's own task by awaiting this object."""
 
     call: Call
     context: Context
@@ -185,7 +185,7 @@ class Handed(Struct, frozen=True, eq=False):
 
 
 class Execution:
-    """How calls are run; one per node."""
+    """Runs the implementations of capabilities; one per node."""
 
     __slots__ = ("_clock", "_hide", "_ids", "_observer", "_run_in_process", "_slices", "_threads")
 
@@ -208,10 +208,10 @@ class Execution:
         self._run_in_process = run_in_process
 
     async def run(self, call: Call, ctx: Any) -> Reply:
-        """Return the first implementation's answer that is one, marked degraded if it was not the first's."""
+        """Run implementations in order and return the first reply that is no failure, marked degraded if from a fallback."""
         error = _NOTHING_RAN
-        failed: Reply | None = None  # that an implementation gave back itself
-        is_told = False  # whether it was raised to be read: by an agent, on purpose
+        failed: Reply | None = None  # a failed reply that an implementation returned, not raised
+        is_told = False  # whether the agent raised a `ComityError`, whose text the user may see
         implementations = call.capability.implementations
         for implementation in implementations:
             is_first = implementation is implementations[0]
@@ -250,7 +250,7 @@ class Execution:
             if is_first:
                 call.primary = error
             if issubclass(family(error.code), (CallerError, RefusedError)):
-                break  # the request is at fault, or a rule: another implementation would be told the same
+                break  # a bad request or a refusal: another implementation would get the same error
         if failed is not None:
             return failed
         if self._hide is not None:
@@ -287,10 +287,10 @@ class Execution:
 
 
 def _fill_in(call: Call, known: dict[str, Any]) -> bool:
-    """Give a call the inputs that its agent asks for and that are known; return whether it can run once more with them.
+    """Fill missing inputs from facts of the session; return whether the call can run once more with them.
 
-    Only inputs that were left out, and only where nothing was done yet that would be done twice. Facts are often an agent's
-    word, so what has effects waits for the user's.
+    Only if the call has made no calls and used no tools, which would be repeated. A capability with effects waits for the
+    user's own answer, since facts often come from agents.
     """
     if call.calls_made or call.tools_used or call.capability.effects:
         return False
@@ -306,7 +306,7 @@ def _fill_in(call: Call, known: dict[str, Any]) -> bool:
 
 
 def _as_number(value: Any) -> Any:
-    """Return what a text says that reads as a number; facts about users are sentences."""
+    """Return the number that a text spells, else the value itself: facts about users are stored as text."""
     try:
         return msgspec.json.decode(value, type=int | float) if isinstance(value, str) else value
     except msgspec.MsgspecError:
@@ -314,34 +314,34 @@ def _as_number(value: Any) -> Any:
 
 
 def _with_known(reply: Reply, known: dict[str, Any]) -> Reply:
-    """Return a question with a warning that names what is known already, for a caller that can answer it."""
+    """Return a `needs_input` reply with a warning that names the facts already known, so the caller can answer."""
     warning = f"known already: {', '.join(sorted(known))}"
     return msgspec.structs.replace(reply, warnings=(*reply.warnings, warning)[:WARNINGS_MAX])
 
 
 async def _plain(function: Callable[..., Any], ctx: Any, arguments: dict[str, Any]) -> Any:
-    """Run a function that is not `async` in the loop; what it returns may still have to be awaited."""
+    """Run a function that is not `async` in the loop, and await its result if that is awaitable."""
     result = function(**arguments) if ctx is None else function(ctx, **arguments)
     return await result if inspect.isawaitable(result) else result
 
 
 async def _within(running: Awaitable[Any], name: str, timeout_ms: int) -> Any:
-    """Wait for an implementation as long as it may take. Raises `UnavailableError` if it takes longer."""
+    """Wait for an implementation. Raises `UnavailableError` after `timeout_ms`."""
     try:
         async with asyncio.timeout(timeout_ms / 1000) as timer:
             return await running
     except TimeoutError:
-        if not timer.expired():  # the implementation's own
+        if not timer.expired():  # raised by the implementation itself
             raise
         raise UnavailableError(f"{name} did not answer within {timeout_ms} ms") from None
 
 
 def read_result(call: Call, value: Any, now_ns: int, hide: Answers | None) -> Reply | Sliced[Reply]:
-    """Return what a capability gave back as a reply, its data checked and copied; as sliced work if it is long.
+    """Return a capability's result as a reply, its data checked and copied; as sliced work if it is long.
 
-    Raises what is wrong as `PayloadError`.
+    Raises `PayloadError` for an invalid result.
     """
-    if type(value) is not dict and isinstance(value, Reply):  # most give back a dict, and of one the answer takes long
+    if type(value) is not dict and isinstance(value, Reply):  # most results are dicts, for which `isinstance` is slow
         try:
             reply = copied(value)
         except PayloadError as error:
@@ -377,7 +377,7 @@ def _read_long(call: Call, reply: Reply | None, raw: bytes | None, value: Any, n
     data = None
     if raw is not None:
         if len(raw) > ONE_GO_BYTES:
-            yield  # it has just been packed
+            yield  # packing has just used a slice
         raw = yield from hide.data_sliced(call, raw)
         yield
         data = in_one_go(lambda read: _unpacked(read, value), raw)
@@ -390,18 +390,18 @@ def _read_long(call: Call, reply: Reply | None, raw: bytes | None, value: Any, n
 
 
 def _said(call: Call, reply: Reply, data: Any) -> Reply:
-    """Return what an agent said with the node's marks on it; raise if it speaks for the platform."""
+    """Return an agent's reply with the node's own metadata. Raises as `_own` does."""
     if call.has_answer is None and (reply.error is not None or reply.metadata or reply.status is NEEDS_INPUT):
-        reply = _own(reply, data, call)  # else it is what the node's own queue says of a handoff
+        reply = _own(reply, data, call)  # else the node's own queue made the reply of a handoff
     if call.marks is not None:
         reply = msgspec.structs.replace(reply, metadata={**reply.metadata, **call.marks})
     return reply
 
 
 def _own(reply: Reply, data: Any, call: Call) -> Reply:
-    """Return what an agent says for itself, or passes on of what it was told; raise if it speaks for the platform.
+    """Return an agent's reply. Raises `PayloadError` if it uses a reserved code or metadata name that the node did not give it.
 
-    A refusal, timeout or withdrawal of a call below is an error of the call that passes it on: that one ran.
+    A refusal, timeout or cancellation of a child call becomes an error of the call that passes it on, since that call ran.
     """
     if what := problem_of(reply, data, call.told or ()):
         said = reply.message if reply.error is None else reply.error.message
@@ -414,14 +414,14 @@ def _own(reply: Reply, data: Any, call: Call) -> Reply:
     if error is not None:
         if reply.status in VERDICTS:
             changes["status"] = Status.ERROR
-            if message == f"{error.message}. {error.advice}":  # the node's words to an agent, not to a user
+            if message == f"{error.message}. {error.advice}":  # the node's advice to agents, not for users
                 changes["message"] = spoken(error, message, is_below=True)
         changes["error"] = passed_on(error, call.request.target)
     return msgspec.structs.replace(reply, **changes)
 
 
 def complete(reply: Reply | None, call: Call, now_ns: int, data: Any) -> Reply:
-    """Return the reply with what only the end of the call knows; without one, a plain success."""
+    """Return the reply with the ids, duration and usage of the call; for None, a plain success."""
     request = call.request
     usage = call.usage() if call.calls_below else call.used
     duration_ms = (now_ns - call.started_ns) / 1_000_000
@@ -435,7 +435,7 @@ def complete(reply: Reply | None, call: Call, now_ns: int, data: Any) -> Reply:
             duration_ms=duration_ms,
             source=request.target,
             session_id=request.session_id,
-            warnings=warnings_of(call) if call.has_missed else (),  # it does not say so itself
+            warnings=warnings_of(call) if call.has_missed else (),  # the reply does not say so itself
         )
     return msgspec.structs.replace(
         reply,
@@ -449,7 +449,7 @@ def complete(reply: Reply | None, call: Call, now_ns: int, data: Any) -> Reply:
 
 
 def _packed(call: Call, value: Any, is_result: bool) -> tuple[bytes | None, Any]:
-    """Return data as JSON, and as it is read again where its check read it; else `UNSET`."""
+    """Return data as JSON, and decoded again if its check decoded it, else `UNSET`."""
     outputs = call.capability.output_checker if is_result else None  # prepared when the inputs were checked
     if value is None and outputs is None:
         return None, None
@@ -485,9 +485,9 @@ def _check_outermost(raw: bytes) -> None:
 
 
 def _instead(reply: Reply, call: Call, implementation: Implementation, ctx: Any) -> Reply:
-    """Return what an implementation answered in place of the first one, as its user is to be told."""
+    """Return the reply of a fallback implementation, marked degraded unless the fallback is declared equivalent."""
     why = "is switched off by its breaker" if call.primary is None else f"failed with {call.primary.code}"
-    ctx.note(f"{implementation.name} answered; the first implementation {why}")  # for those who run the node
+    ctx.note(f"{implementation.name} answered; the first implementation {why}")  # for operators
     if implementation.equivalent:
         return reply
     warnings = (implementation.warning or STANDS_IN, *reply.warnings)[:WARNINGS_MAX]

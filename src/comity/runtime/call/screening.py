@@ -1,4 +1,4 @@
-"""What a request passes between its admission and its callee: guardrails, the hiding of personal data, people's constraints."""
+"""Screens an admitted request before its callee sees it: guardrails, personal data, constraints of the guidance."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def screen(
     *,
     is_concerned: bool | None,
 ) -> str | Refused | Sliced[str | Refused]:
-    """Change the call into what its callee may see; return a note for the audit, or why it may not see it.
+    """Replace the call's request by what its callee may see; return a note for the audit, or the refusal of a guardrail.
 
-    `is_concerned` says whether the request may hold something personal; None if its inputs are too long to be tested at once.
-    Of a long request that has to be looked at closely it returns the work still to be done; see `long_request`.
+    `is_concerned` says whether the request may hold personal data; None if its inputs are too long to test at once. For a long
+    request that may hold some, return the sliced work that finds out; see `long_request`.
     """
     request, note = call.request, ""
     if guardrails:
@@ -46,7 +46,7 @@ def screen(
         if is_concerned is None and call.request is request:
             work = _if_concerned(work, body, privacy)
         is_long = _is_long(call.request, body) or len(sessions.vault_of(call) or ()) > SEALED_AT_ONCE
-        if is_long and not call.is_again:  # what an earlier run began is either taken up or ended, at once
+        if is_long and not call.is_again:  # a replayed call must resume or end at once
             return _screened(call, work, note, findings)
         outcome = whole(work)
         if isinstance(outcome, Refused):
@@ -61,7 +61,7 @@ def _is_long(request: Request, body: bytes) -> bool:
 
 
 def _if_concerned(work: Sliced[str | Refused], body: bytes, privacy: Privacy) -> Sliced[str | Refused]:
-    """Do the work on a request that holds nothing but its inputs if they may hold something personal."""
+    """Do the work only if the inputs, the only content of the request, may hold personal data."""
     return (yield from work) if (yield from privacy.may_hold_sliced(body)) else ""
 
 

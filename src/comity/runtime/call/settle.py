@@ -1,6 +1,6 @@
-"""The end of a call: once, with everything below it, in one record; then its waiters get the reply.
+"""The end of a call: it settles once, together with all calls below it, in one append; then its waiters get the reply.
 
-A result that comes after the end is recorded and goes nowhere. For a root, and for a capability declared to have effects,
+A result that comes later is recorded as late and not delivered. For a root, and for a capability declared to have effects,
 delivery waits until the journal has made the end durable.
 """
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("comity")
 
-# So long after its deadline a call takes an answer that was stored in time. A process that stood still longer is too late.
+# How long after its deadline a call accepts a result that was stored before the deadline (a suspended process wakes late).
 ANSWER_MS_MAX: Final = 500
 
 
@@ -55,20 +55,20 @@ class Settlement:
         self.calls = calls
         self.breakers = Breakers(env.clock, env.limits, None if observer is None else observer.moved)
         self.deadlines = Deadlines(env.clock, env.loop, self._expire, env.slices.pace)
-        self.placement = Placement()  # alone, until the path joins others
+        self.placement = Placement()  # replaced when the node joins a cluster
         self._journal, self._clock, self._loop = env.journal, env.clock, env.loop
-        self._keeps_json = getattr(env.journal, "keeps_json", False)  # of another package, it may not say
+        self._keeps_json = getattr(env.journal, "keeps_json", False)  # a journal of another package may lack it
         self._sessions, self._memories = env.sessions, env.memories
         self._guardrails, self._privacy = env.guardrails, env.privacy
-        self.ended = env.recorder.ended  # called with every call that has ended; None if nothing listens
+        self.ended = env.recorder.ended  # callback for every call that has ended; None without tracing
         self._stop = stop
         self._deliver = self.deliver  # bound once
-        self._keeps_content = env.recorder.settings.captures_content  # whether spans say what people and agents said
+        self._keeps_content = env.recorder.settings.captures_content  # whether spans hold inputs and replies
         self._slices = env.slices
         self._delivering: dict[asyncio.Task[None], None] = {}
 
     def cancel(self, call: Call, why: str) -> bool:
-        """Withdraw a call and everything below it; return whether it was still under way."""
+        """Cancel a call and all calls below it; return whether it was still in progress."""
         error = Error.of("CALL_CANCELLED", f"{call.request.capability} of {call.request.target} was cancelled: {why}")
         return self.settle(call, CANCEL, Reply(status=Status.CANCELLED, error=error, data=unfinished.data_of(call)))
 
@@ -80,15 +80,15 @@ class Settlement:
             self.settle(call, EXPIRE, unfinished.timed_out(call))
 
     def settle(self, call: Call, event: Event, reply: Reply) -> bool:
-        """End a call and everything below it, once; a result that comes later is recorded and goes nowhere."""
+        """Settle a call and all calls below it. If it has settled or timed out, record the reply as late and return False."""
         now_ns = call.ended_ns or self._clock.now_ns()
         now_ms = now_ns // 1_000_000
-        if call.state is not RUNNING:  # what runs can end in every way
-            if call.arriving is not None and call.way.on_terms:  # other nodes know nothing of it
+        if call.state is not RUNNING:  # a running call accepts every event
+            if call.arriving is not None and call.way.on_terms:  # no other node knows of it
                 self.take_back(call, complete(reply, call, now_ns, data=reply.data))
                 return True
             if advance(call.state, event) is None:
-                if event is FINISH and call.state is not PAUSED:  # what waits for a person has not ended
+                if event is FINISH and call.state is not PAUSED:  # a paused call has not settled
                     self._late(call, reply, now_ms)
                 return False
         deadline_at = call.request.deadline_at
@@ -103,7 +103,7 @@ class Settlement:
             for end in ends:
                 self._interrupt(end.call, end.event, now_ms, records)
                 self._close(end.call, end.event, end.reply, now_ns, now_ms, records)
-        else:  # as most end: its code has ended, and it has made no call that is open
+        else:  # the usual case: its code returned, and it has no open child call
             self._close(call, event, reply, now_ns, now_ms, records)
         if call.way.on_terms:
             self.placement.ended(call, event, records)
@@ -112,7 +112,7 @@ class Settlement:
         else:
             self._journal.append(records)
             self.deliver(call, None)
-        for end in ends[:-1]:  # what was below the call
+        for end in ends[:-1]:  # the calls below it
             end.call.way.note_end()
             self.deliver(end.call, None)
         return True
@@ -122,7 +122,7 @@ class Settlement:
             self._journal.append((Late(call.request, reply, now_ms),))
 
     def _close(self, call: Call, event: Event, reply: Reply, now_ns: int, now_ms: int, records: list[Record]) -> None:
-        """Do everything that the end of a call means; what is below it has ended, and only delivery is left."""
+        """Settle one call whose children have settled: everything but delivery."""
         request = call.request
         if self._observer is not None:
             self._observer.settling(call, event)
@@ -136,7 +136,7 @@ class Settlement:
             call.written = None  # a guardrail may have changed the data itself
         if call.warnings:
             reply = replace(reply, warnings=(*reply.warnings, *call.warnings)[:WARNINGS_MAX])
-        # What an agent thought is kept for those who must explain it; no caller sees it.
+        # `thought` is kept in the store for audits; no caller sees it.
         call.reply = replace(reply, thought="") if reply.thought else reply
         parent = call.parent
         if parent is not None:
@@ -148,13 +148,13 @@ class Settlement:
         if live is not None:
             if request.message or reply.message or live.vault is not None or request.source is not None or call.way.on_terms:
                 records.extend(self._session_records(call, live, reply, now_ms))
-            else:  # as most end: a user's call without words
+            else:  # the usual case: a user's call without a message
                 self._sessions.note(live, call.said or request, reply, now_ms, call.reply_bytes)
         if reply.new_facts and reply.ok and call.is_here:
             records.extend(self._memories.reported(request, reply, None if live is None else live.vault, now_ms))
         if len(request.body) > LONG_BYTES or len(request.message) > LONG_BYTES:
-            request = outlined(request)  # its content is no longer needed, and would be kept by all who keep its end
-        is_written = self._keeps_json and not call.way.on_terms  # then other nodes may be told of the record
+            request = outlined(request)  # drop its content, which the records of its end would keep in memory
+        is_written = self._keeps_json and not call.way.on_terms  # with terms, the record may go to other nodes
         records.append(Settled(request, call.as_written(reply) if is_written else reply, now_ms, "", call.reply_bytes))
         root = call if call.root is None else call.root
         if root.leftovers:
@@ -172,7 +172,7 @@ class Settlement:
             self._observer.settled(call)
 
     def _interrupt(self, call: Call, event: Event, now_ms: int, records: list[Record]) -> None:
-        """Stop what a call that ends has begun and not finished: the look through it, its wait for a place, its own code."""
+        """Stop a call that ends before it finished: its PII scan, its place in the queue, or its code."""
         if call.arriving is not None:
             _stop_looking(call, call.arriving)
             records.append(Accepted(call.request, now_ms, self._journal.node_id, "it ended before it was looked through"))
@@ -182,10 +182,10 @@ class Settlement:
             self._stop(call)
 
     def _judged(self, call: Call, event: Event, reply: Reply, now_ns: int, now_ms: int, records: list[Record]) -> Reply:
-        """Return the reply as the guardrails let it pass; record what they did, and the model's steps that waited for it."""
+        """Return the reply as the guardrails release it; record their verdict and the model steps that waited for it."""
         judged = guardrail.release(call.request, reply, self._guardrails)
         for step in call.unjudged or ():
-            # Words of a call that was cancelled or timed out were judged by no guardrail.
+            # No guardrail judged the output of a call that was cancelled or timed out.
             told = step if event is FINISH and not judged.is_withheld else step.without_words()
             records += (told.accepted, told.settled)
             if self.ended is not None and told.end is not None:
@@ -202,13 +202,13 @@ class Settlement:
         return complete(released, call, now_ns, data=released.data)
 
     def _session_records(self, call: Call, live: Live, reply: Reply, now_ms: int) -> tuple[Record, ...]:
-        """Return what the end of a call adds to its session: who answered, what the user is told, and what was hidden."""
+        """Return the session records of a call's end: the turn, the facts, and the vault of hidden values."""
         records: tuple[Record, ...] = ()
         request, above = call.request, None
         if call.parent is not None and request.parent_session_id is not None:  # delegated to a session of its own
             above = call.parent.session_head.live
         try:
-            if call.is_here:  # else the node that ran it has noted it
+            if call.is_here:  # else the node that ran it has recorded them
                 records = self._note_end(call, live, above, reply, now_ms)
         except UnavailableError as error:  # the call ends all the same
             log.warning("what %s was told is not in its session: %s", request.request_id, error)
@@ -216,13 +216,14 @@ class Settlement:
             return records
         if above is None or above is live:
             return (*records, *self._sessions.saved_vault(live))
-        self._sessions.vault(above).learn(live.vault)  # its reply goes there, with what is hidden in it
+        self._sessions.vault(above).learn(live.vault)  # its reply goes to that session, hidden values included
         return (*records, *self._sessions.saved_vault(live), *self._sessions.saved_vault(above))
 
     def _note_end(self, call: Call, live: Live, above: Live | None, reply: Reply, now_ms: int) -> tuple[Record, ...]:
-        """Return the records of what a call says by its end; what it adds without words is noted in memory.
+        """Return the session records of a call that says something to the user; note any other end in memory.
 
-        Another node may hold the agent by now, and end the call: then the store refuses this end, which must leave no note.
+        In-memory notes wait until the store has taken the end (`Way.at_end`): it refuses the end if another node holds the
+        agent by now and has ended the call.
         """
         asked, sessions = call.said or call.request, self._sessions
         if says(asked, reply):
@@ -236,18 +237,18 @@ class Settlement:
         return records
 
     def pause(self, root: Call, approval: Approval, then: Callable[[], None]) -> None:
-        """Put a whole tree aside until a person has answered: it stays open in the store and leaves memory, `then` comes."""
+        """Pause a whole tree until a person has answered: it leaves memory and stays open in the store; then call `then`."""
         if root.state is not RUNNING:
             return
         now_ns = self._clock.now_ns()
         question = f"Allow {approval.use}?"
         about = {"approval_id": approval.id, "tool": approval.tool, "inputs": approval.inputs}
         reply = complete(Reply.needs_input(question, data=about), root, now_ns, data=about)
-        arriving = {call for call in _below(root) if call.arriving is not None}  # of which nothing is recorded
-        elsewhere = {call for call in _below(root) if call.state is State.SENT}  # which the nodes that run them record
+        arriving = {call for call in _below(root) if call.arriving is not None}  # not recorded yet
+        elsewhere = {call for call in _below(root) if call.state is State.SENT}  # recorded by the nodes that run them
         aside = [call for call in self.put_aside(root) if call not in arriving and call not in elsewhere]
         requests = [call.request for call in aside]
-        # Tools in use, and what an earlier run began and this one has not made again yet, wait with the tree they are part of.
+        # Tool uses in progress, and calls of an earlier run that are not replayed yet, are paused with their tree.
         requests += [use for call in aside for use in (call.uses or {}).values()]
         requests += (root.leftovers or {}).values()
         for call in aside:
@@ -266,7 +267,7 @@ class Settlement:
             then()
 
     def put_aside(self, top: Call) -> list[Call]:
-        """Take a call and everything below it out of memory without ending it, and return them all."""
+        """Remove a call and all calls below it from memory without settling them; return them all."""
         below = _below(top)
         if self._observer is not None:
             self._observer.putting_aside(below)
@@ -288,8 +289,8 @@ class Settlement:
         return below
 
     def move(self, call: Call) -> None:
-        """Let go of a call and everything below it: the node that holds its agent now goes on with it, under the same ids."""
-        # A waiter other than its caller may wait for it too: a node that was asked for it again.
+        """Give up a call and all calls below it: the node that holds its agent now resumes it under the same ids."""
+        # Besides its caller, another node that was asked for the same request may wait for it.
         for one in self._take_out(call):
             self.release_moved(one)
 
@@ -301,13 +302,13 @@ class Settlement:
         self.deliver(call, None)
 
     def _take_out(self, call: Call) -> list[Call]:
-        """Take a call out of memory and from below its caller."""
+        """Remove a call from memory and from its parent; return it with all calls below it."""
         below = self.put_aside(call)
         call.detach()
         return below
 
     def release_moved(self, call: Call) -> None:
-        """Notify the waiters of a call that it goes on elsewhere."""
+        """Resolve the waiters of a call that another node resumes, with the error LEASE_STALE."""
         call.way.note_moved()
         error = Error.of("LEASE_STALE", f"{call.request.target} has moved to another node")
         call.reply = Reply(status=Status.ERROR, error=error, request_id=call.request.request_id)
@@ -319,7 +320,7 @@ class Settlement:
         try:
             call.seat.keep()
             records.extend(call.seat.changes())
-        except PayloadError as error:  # the state is as it was last saved
+        except PayloadError as error:  # the state stays as it was last saved
             what = f"the state of {call.request.target} cannot be kept: {error}"
             if reply.error is not None:  # it has failed already, or its time is up
                 return replace(reply, warnings=(*reply.warnings, what)[-WARNINGS_MAX:])
@@ -328,7 +329,7 @@ class Settlement:
         return reply
 
     def deliver(self, call: Call, error: Exception | None, *, is_shown: bool = False) -> None:
-        """Hand the reply to the waiters. For a root this comes after the journal has made it durable."""
+        """Resolve the waiters with the reply, or with `error` if the end could not be recorded. A root's end is durable."""
         if error is not None:
             call.reply = Reply(status=Status.ERROR, error=self.unrecorded(error), request_id=call.request.request_id)
         elif call.live is not None and call.live.vault is not None and not is_shown and not self._show(call):
@@ -346,7 +347,7 @@ class Settlement:
             call.log.close()
 
     def _show(self, call: Call) -> bool:
-        """Put a session's hidden values back into a user's reply; return False if that takes long, and is delivered later."""
+        """Restore a session's hidden values in a user's reply; return False if the reply is long and delivered later."""
         reply = call.reply
         if call.parent is not None or reply is None or call.way.is_served:
             return True
@@ -356,12 +357,12 @@ class Settlement:
                 self._deliver_later(call, work)
                 return False
             call.reply = whole(work)
-        except UnavailableError as unread:  # the call has ended, and a caller that asks again learns how
+        except UnavailableError as unread:  # the call has settled: a retry with the same request id returns its reply
             call.reply = Reply(status=Status.ERROR, error=self.unrecorded(unread), request_id=call.request.request_id)
         return True
 
     def _deliver_later(self, call: Call, work: Sliced[Reply]) -> None:
-        """Put the values back into a long reply in slices, and deliver it then."""
+        """Restore the hidden values of a long reply in slices, then deliver it."""
         task = self._loop.create_task(self._deliver_slowly(call, work), name=f"{call.request.request_id} is delivered")
         self._delivering[task] = None
         task.add_done_callback(self._delivering.pop)
@@ -379,7 +380,7 @@ class Settlement:
             await task
 
     def unrecorded(self, error: Exception) -> Error:
-        """Return the error that a caller gets if its call cannot be recorded. If the journal has failed, a retry is in vain."""
+        """Return the error for a call that cannot be recorded. It is not retryable if the journal has failed for good."""
         message = error.message if isinstance(error, ComityError) else str(error)
         can_help = getattr(error, "retryable", None) if self._journal.failure is None else False
         return Error.of("STORE_UNAVAILABLE", message, retryable=can_help)
@@ -389,16 +390,16 @@ class Settlement:
         return None if self._journal.failure is None else self.unavailable(self._journal.failure)
 
     def unavailable(self, error: Exception) -> Refused:
-        """Return the refusal of a call that cannot be recorded: it must not be begun."""
+        """Return the refusal of a call that cannot be recorded and therefore must not start."""
         failed = self.unrecorded(error)
         return Refused(failed.code, failed.message, retryable=failed.retryable)
 
     def shown(self, reply: Reply, request: Request | StoredCall) -> Reply:
-        """Return a reply as the session's user may see it: personal data back in its place, no thoughts."""
+        """Return a reply as the session's user may see it: personal data restored, `thought` removed."""
         return whole(self._shown(reply, request))
 
     def _shown(self, reply: Reply, request: Request | StoredCall) -> Sliced[Reply]:
-        # Who asks again for a reply need not name the session the first time was in.
+        # A retry with the same request id need not name the session of the first attempt.
         live = self._sessions.find(request.tenant_id, reply.session_id or request.session_id)
         if live is not None and live.vault is not None and live.session.user_id == request.user_id and len(live.vault):
             reply = yield from reveal_sliced(reply, live.vault)
@@ -414,7 +415,7 @@ def _below(top: Call) -> list[Call]:
 
 
 def _stop_looking(call: Call, looking: asyncio.Task[None]) -> None:
-    """Stop looking through a long request."""
+    """Stop the PII scan of a long request."""
     if looking is not asyncio.current_task():
         looking.cancel()
     call.arriving = None
@@ -428,12 +429,12 @@ def _wake(call: Call) -> None:
 
 
 def _is_answered(call: Call, now_ms: int) -> bool:
-    """Whether an answer was stored in time and is still in time to be taken."""
+    """Whether a result was stored before the deadline, and `ANSWER_MS_MAX` after the deadline is not over."""
     return call.has_answer is not None and now_ms - call.request.deadline_at <= ANSWER_MS_MAX and call.has_answer()
 
 
 def _is_overdue(call: Call, now_ms: int) -> bool:
-    """Whether a result comes too late, though no timer said so: a process that stood still finds results before timers."""
+    """Whether a result came after the deadline, although its timer has not fired: a suspended process sees results first."""
     if call.has_answer is not None:
         return not _is_answered(call, now_ms)
     return call.is_here

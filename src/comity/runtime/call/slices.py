@@ -1,7 +1,7 @@
-"""Long work on the loop: one slice of one piece of work in every few turns of the loop, so that everything else goes on.
+"""Runs long CPU work on the event loop in slices, one every few turns of the loop, so that other calls are not blocked.
 
-While calls wait for the store, long work stands back: the thread that writes needs the interpreter, and so do the calls whose
-records it has just written. A slice waits so only for a moment, so long work goes on beside a store that is always busy.
+While calls wait for the store, slices are delayed: the writer thread needs the GIL, and so do the calls whose records it has
+just written. The delay is bounded (`STAND_BACK_S`), so long work progresses even if the store is always busy.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ from comity.runtime.call.pace import Pace
 
 # Work on fewer bytes than this is done at once; the densest text takes about 3 µs a byte.
 LONG_BYTES: Final = 4_096
-# Of the loop, from one slice to the next: a short call passes through several turns, and waits for one slice, not for each.
+# Turns of the loop from one slice to the next: a short call takes several turns, and should wait for one slice at most.
 TURNS: Final = 4
-# So long a slice stands back while calls wait for the store, and how often it looks whether they still do.
+# How long a slice is delayed while calls wait for the store, and how often it checks whether they still do.
 STAND_BACK_S: Final = 0.006
 LOOK_S: Final = 0.0005
 
 
 class Slices:
-    """The pieces of long work of one node. They take turns, so ten of them delay a timer no more than one does."""
+    """Schedules the long work of one node. Pieces take turns, so ten of them delay a timer no more than one does."""
 
     __slots__ = ("_is_awaited", "_is_due", "_waiting", "count", "pace")
 
     def __init__(self, is_awaited: Callable[[], bool] | None = None) -> None:
-        """Make one; `is_awaited` tells whether calls wait for the store."""
+        """`is_awaited` returns whether calls wait for the store."""
         self._is_awaited = is_awaited
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._is_due = False
-        self.pace = Pace()  # also of what else can wait
-        self.count = 0  # of slices after which others had a turn
+        self.pace = Pace()  # shared with other background work
+        self.count = 0  # slices so far
 
     async def run(self, work: Sliced[T]) -> T:
-        """Return the result of sliced work. Cancelled between two slices, the work stops there."""
+        """Run sliced work and return its result. A cancellation stops it between two slices."""
         time = asyncio.get_running_loop().time
         try:
             while True:
@@ -54,7 +54,7 @@ class Slices:
             work.close()
 
     async def pause(self) -> None:
-        """Let everything else have a turn between two long steps."""
+        """Yield to other tasks between two long steps."""
         await self._turn()
 
     def _turn(self) -> asyncio.Future[None]:
@@ -63,11 +63,11 @@ class Slices:
         self._waiting.append(waiter)
         if not self._is_due:
             self._is_due = True
-            loop.call_soon(self._next, loop, TURNS - 2)  # two pass anyway: this one, and that which wakes the work
+            loop.call_soon(self._next, loop, TURNS - 2)  # two turns pass anyway: this one, and the one that wakes the work
         return waiter
 
     def _next(self, loop: asyncio.AbstractEventLoop, turns: int, stood_s: float = 0.0) -> None:
-        """Wake the next piece of work after `turns` turns of the loop; `stood_s` is how long it has stood back already."""
+        """Wake the next piece of work after `turns` turns of the loop; `stood_s` is its delay so far."""
         if turns:
             loop.call_soon(self._next, loop, turns - 1)
             return

@@ -1,4 +1,4 @@
-"""What admission is shown: everything the node knows that bears on one request, at one moment."""
+"""Builds the `Snapshot` that admission rules read: what the node knows about one request at one moment."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from comity.runtime.session.live import Live
 def admits_below(
     registry: Registry, arrival: Arrival, parent: Call, place: int, account: Account, way: Way, now_ms: int
 ) -> bool:
-    """Return whether no rule can refuse an agent's call without faults, which is quicker than asking each."""
+    """Return whether no rule can refuse a child call that has no problems; quicker than running each rule."""
     request, agent, capability = arrival.request, arrival.agent, arrival.capability
     if place or way.is_served or arrival.depth_max is not None:
         return False
@@ -44,7 +44,7 @@ def snapshot(
     now_ms: int,
     way: Way = LOCAL,
 ) -> admission.Snapshot:
-    """Return the world as the rules see it."""
+    """Return the snapshot for one request."""
     request, agent, capability = arrival.request, arrival.agent, arrival.capability
     caller: admission.Caller | None = None
     permitted, in_progress = True, False
@@ -66,7 +66,7 @@ def snapshot(
         key = (request.source, request.target, request.objective)
         in_progress = bool(request.objective) and key in (parent.top.objectives or ())
     loop = (loop_closed_by(parent, seat) if place and seat is not None else ()) or way.loop
-    # The node that asks has compared the depth with what its caller may; what is narrowed here holds below.
+    # The asking node has checked the depth against the caller's limit; a narrower limit applies to calls below.
     if way.is_served:
         depth_max = request.depth
     calls_left, tokens_left = account.left()

@@ -1,9 +1,9 @@
 """Stopping the code of calls that have ended.
 
-Code is cancelled with its call and may clean up. Code that goes on all the same cannot be stopped: after a grace it is named in
-the log and in the audit, and its place is given to the next call, so it blocks no call. The grace is shorter where a call waits
-at that agent whose time would run out first. `node.strays` shows such code until it ends, and its `ctx` refuses everything. A
-function in a thread, which nothing can cancel, keeps its place: else one agent could fill all threads of the node.
+Code is cancelled with its call and may clean up. Code that ignores the cancellation cannot be stopped: after a grace period it
+is named in the log and in the audit, and its concurrency slot goes to the next call. The grace period is shorter if a call
+queued at that agent would time out first. `node.strays` lists such code until it ends, and its `ctx` refuses everything. A
+function in a thread cannot be cancelled and keeps its slot: else one agent could fill all threads of the node.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from comity.runtime.call.call import Call
 
 log = logging.getLogger("comity")
 
-SEAT_GRACE_S: Final = 1.0  # so long cancelled code keeps its place at its agent
-PRESSED_GRACE_S: Final = 0.2  # so long it does where a waiting call would not live to see the end of the other grace
+SEAT_GRACE_S: Final = 1.0  # how long cancelled code keeps its slot at its agent
+PRESSED_GRACE_S: Final = 0.2  # the same, if a queued call would time out within `SEAT_GRACE_S`
 
 
 class Stray(Struct, frozen=True):
-    """A call that has ended and whose code still runs, without a place at its agent."""
+    """A call that has ended while its code still runs, without a slot at its agent."""
 
     request_id: str
     target: str
@@ -38,7 +38,7 @@ class Stray(Struct, frozen=True):
 
 
 class Stopping:
-    """Cancels code, and takes its place back if it does not stop."""
+    """Cancels code, and takes its slot back if it does not stop."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Stopping:
         self._loop = loop
         self._activations = activations
         self._is_in_thread = is_in_thread
-        self._cancelled: deque[tuple[float, Call]] = deque()  # and when they were, in the loop's time
+        self._cancelled: deque[tuple[float, Call]] = deque()  # each with the loop's time of its cancellation
         self._timer: asyncio.TimerHandle | None = None
 
     def stop(self, call: Call) -> None:
@@ -66,7 +66,7 @@ class Stopping:
             self._timer = self._loop.call_later(min(PRESSED_GRACE_S, SEAT_GRACE_S), self._look)
 
     def close(self) -> None:
-        """Look after nothing more."""
+        """Stop the timer."""
         if self._timer is not None:
             self._timer.cancel()
 
@@ -90,12 +90,12 @@ class Stopping:
             self._report(call)
 
     def _is_pressed(self, call: Call, left_s: float) -> bool:
-        """Return whether a call waits for this one's place whose deadline comes before the grace of `left_s` is over."""
+        """Return whether a call queued at this call's agent has its deadline within the next `left_s`."""
         ends_at = self._clock.now_ns() // 1_000_000 + left_s * 1000
         return call.seat.is_full and any(one.request.deadline_at <= ends_at for one in call.seat.mailbox)
 
     def _report(self, call: Call) -> None:
-        if call.state is SETTLED:  # and not put aside: then it may run again by now
+        if call.state is SETTLED:  # a paused call may run again by now
             self._journal.append((Noted(call.request, RUNS_ON, self._clock.now_ns() // 1_000_000),), None, call.held)
         if self._is_in_thread(call):  # the watchdog has named it
             return
@@ -107,6 +107,6 @@ class Stopping:
 
 
 def described(call: Call) -> str:
-    """Return which code a call runs, for people."""
+    """Return agent, capability and request id of a call, for log messages."""
     request = call.request
     return f"{request.target} {request.capability} (request {request.request_id})"

@@ -1,6 +1,6 @@
-"""`ctx` in a plain function, which runs in a thread: what `Context` has, without `await`.
+"""`ctx` of a plain function, which runs in a thread: the methods of `Context`, without `await`.
 
-Everything is done in the event loop, in the order in which the function asks for it; the function waits, and no agent does.
+Each method runs in the event loop while the function's thread blocks; the loop is not blocked.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
 
 
 class Ask(Protocol):
-    """Does something in the event loop for a thread."""
+    """Runs a function in the event loop on behalf of a thread."""
 
     def __call__(self, make: Callable[[], Any], /) -> Any:
-        """Return what `make` gives in the loop; a coroutine that it gives is waited for."""
+        """Call `make` in the loop and return its result; a coroutine is awaited first."""
         ...
 
 
 class OnLoop:
-    """An object of the event loop as a thread may use it: its attributes are read and its methods run in the loop."""
+    """A proxy of an object for a thread: attributes are read and methods run in the event loop."""
 
     __slots__ = ("_ask", "_target")
 
@@ -64,7 +64,7 @@ def _twin(
 @overload
 def _twin(method: Callable[Concatenate[Context, Given], Result]) -> Callable[Concatenate[SyncContext, Given], Result]: ...
 def _twin(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a method of `Context` as a function that does its work in the loop and waits for what it gives."""
+    """Return a blocking twin of a `Context` method: it runs in the loop and returns the awaited result."""
 
     @functools.wraps(method)
     def twin(self: SyncContext, /, *given: Any, **more: Any) -> Any:
@@ -74,7 +74,7 @@ def _twin(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class StartedCall(Generic[Result_co]):
-    """A call that a plain function has begun and does not wait for yet."""
+    """A call that a plain function has started; `reply` waits for it."""
 
     __slots__ = ("_ask", "_task")
 
@@ -92,9 +92,9 @@ async def _ended(task: asyncio.Task[Reply]) -> Reply:
 
 
 class SyncContext:
-    """Given to a plain function whose first parameter is `ctx`: what `Context` has, each method waiting for its result.
+    """Given to a plain function whose first parameter is `ctx`: the blocking twin of `Context`.
 
-    Once its call has ended, every use raises `RefusedError` CALL_CANCELLED: nothing else can tell a thread to stop.
+    Once its call has ended, every use raises `RefusedError` CALL_CANCELLED: a thread cannot be cancelled otherwise.
     """
 
     __slots__ = ("_ask", "_ctx")
@@ -113,12 +113,12 @@ class SyncContext:
 
     @property
     def session(self) -> SessionView:
-        """The session this call belongs to: what is known already, and where to note what this agent finds."""
+        """The session of this call: what is known already; this agent can add what it finds."""
         return cast("SessionView", OnLoop(self._ask(lambda: self._ctx.session), self._ask))
 
     @property
     def memory(self) -> MemoryView:
-        """What is remembered of the user across sessions, and where to note what this agent finds out about them."""
+        """What is remembered of the user across sessions; this agent can add what it finds out."""
         return cast("MemoryView", OnLoop(self._ask(lambda: self._ctx.memory), self._ask))
 
     @property
@@ -133,7 +133,7 @@ class SyncContext:
 
     @property
     def guidance(self) -> Guidance:
-        """What people want of this node's agents now; empty if the node has no guidance."""
+        """The node's current guidance for its agents; empty if it has none."""
         return cast("Guidance", self._ask(lambda: self._ctx.guidance))
 
     @property
@@ -278,19 +278,19 @@ class SyncContext:
         return [one.reply() if isinstance(one, StartedCall) else one for one in calls]
 
     def once(self, target: str, capability: str, make: Callable[[], Reply[Result]]) -> Reply[Result]:
-        """Return what `make` gives, recorded as a durable step: the same when this call is run again; see `Context.once`."""
+        """Run `make` as a durable step and return its reply; on replay return the recorded one. See `Context.once`."""
         ctx = self._ctx
         return cast("Reply[Result]", self._ask(lambda: ctx.once(target, capability, lambda: ctx._in_thread(make))))  # noqa: SLF001
 
     def write(self) -> TextStream:
-        """Begin a text that watchers can follow; what there is of it is kept as partial data if time runs out."""
+        """Begin a text that watchers can follow; on a timeout the text so far is the reply's partial data."""
         return cast("TextStream", OnLoop(self._ask(self._ctx.write), self._ask))
 
     @contextmanager
     def span(self, name: str, *, kind: str = "internal", attributes: Mapping[str, Any] | None = None) -> Iterator[OpenSpan]:
-        """Record what happens inside as a span of its own under this call's. Its `headers` go with requests elsewhere."""
+        """Record the block as a child span of this call. Send its `headers` with outgoing requests."""
         span = self._ctx.span(name, kind=kind, attributes=attributes)
-        run = copy_context().run  # it ends in the context that it began in, which is not this thread's
+        run = copy_context().run  # the span must exit in the same contextvars context as it entered
         opened = self._ask(lambda: run(span.__enter__))
         try:
             with standing_at(opened.context):

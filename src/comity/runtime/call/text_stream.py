@@ -1,6 +1,6 @@
-"""Text that an agent is still writing: what is safe goes to who watches, and the rest is kept for when time runs out.
+"""Text that an agent is still writing: redacted pieces go to watchers, and the raw text is kept in case of a timeout.
 
-What a watcher sees has passed the same redaction as a whole reply, with the session's own values put back. The raw text is
+Watchers see text that passed the same redaction as a whole reply, with the session's own values restored. The raw text is
 redacted only if it is needed, at the end.
 """
 
@@ -32,9 +32,9 @@ class TextStream:
         call.progress = self.data
 
     def feed(self, raw: str, shown: str) -> None:
-        """Take the next piece: all of it, and what of it is for the user."""
+        """Append the next piece: `raw` is kept, `shown` (the part for the user) goes to watchers."""
         for path, piece in (("raw", raw), ("shown", shown)):
-            if not isinstance(piece, str):  # who joins the pieces at the end can no longer say whose fault it was
+            if not isinstance(piece, str):  # fail here, where the caller is known, not when the pieces are joined
                 raise CallerError(
                     f"{path}: must be text, not {type(piece).__name__}", problems=(Problem(path, "must be text"),)
                 )
@@ -43,13 +43,13 @@ class TextStream:
             self._tell(shown if self._redactor is None else self._redactor.feed(shown))
 
     def finish(self) -> None:
-        """The text has ended; let go what was held back."""
+        """End the text: send the rest that the redactor held back."""
         if self._redactor is not None:
             self._tell(self._redactor.finish())
 
     def data(self) -> Any:
-        """Return what there is so far, as partial data of a reply."""
-        text = "".join(self._pieces).encode(errors="replace").decode()  # half a character may be the last that came
+        """Return the redacted text so far, as partial data of a reply; None if it is empty."""
+        text = "".join(self._pieces).encode(errors="replace").decode()  # the last piece may end in a lone surrogate
         if not text:
             return None
         return {"raw_output": text if self._answers is None else self._answers.text(self._call, text)}

@@ -1,8 +1,8 @@
-"""Using tools: what the agent's own profile allows and every explicit grant above names, written down before it happens.
+"""Tools: a call may use those that its agent's profile and every `tools=` grant above it allow.
 
-A tool's intent is durable before its effect, under an id that stays the same when its tree is run again. So an effect whose
-outcome is known is never repeated, and one whose outcome is not known is not risked twice. High risk waits for a person: the
-whole tree is put aside as it would be after a crash, and taken up when the answer is there.
+The intent to use a tool is durable before its effect, under an id that is stable across replays. So an effect with a known
+outcome is never repeated, and an effect with an unknown outcome is not risked twice. A high-risk tool waits for a person: the
+whole tree is paused, as a crash would stop it, and resumes when the person has answered.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("comity")
 
-SHOWN_CHARS_MAX: Final = 500  # of the inputs in the question a person reads
-REASON_CHARS_MAX: Final = 1_000  # of the words with which a person answers
-_EXPLAINED: Final = (ComityError, PayloadError, TimeoutError, ConnectionError)  # as of an agent: their message says it all
+SHOWN_CHARS_MAX: Final = 500  # inputs in the question that a person reads
+REASON_CHARS_MAX: Final = 1_000  # the reason that a person gives
+_EXPLAINED: Final = (ComityError, PayloadError, TimeoutError, ConnectionError)  # not logged: the message suffices
 
 
 class Approval(Struct, frozen=True, kw_only=True):
@@ -77,7 +77,7 @@ class Approval(Struct, frozen=True, kw_only=True):
     granted: bool | None = None
     decided_by: str = ""
     decided_at: int | None = None
-    proof: str = ""  # of the inputs, where policy hides something of them for good
+    proof: str = ""  # digest of the inputs, where policy masks parts of them irreversibly
     reason: str = ""  # in the words of the person who answered
 
     def is_for(self, tool: str, target: str, use: Request) -> bool:
@@ -87,14 +87,14 @@ class Approval(Struct, frozen=True, kw_only=True):
 
     @property
     def use(self) -> str:
-        """What is asked for, as people read a function call, at most `SHOWN_CHARS_MAX` long."""
+        """The tool use, written as a function call of at most `SHOWN_CHARS_MAX` characters."""
         inputs = self.inputs if isinstance(self.inputs, dict) else {}
         named = ", ".join(f"{name}={_encode(value).decode()}" for name, value in inputs.items())
         return f"{self.tool}({named if len(named) <= SHOWN_CHARS_MAX else named[: SHOWN_CHARS_MAX - 1] + '…'})"
 
 
 class Paused(BaseException):
-    """Unwinds the tree of a call that waits for a person."""
+    """Raised to unwind the tree of a call that waits for an approval."""
 
     def __init__(self, approval: Approval) -> None:
         self.approval = approval
@@ -124,7 +124,7 @@ class Toolbox:
             self.add(tool)
 
     def add(self, tool: Tool) -> None:
-        """Take a tool in; two tools cannot have one name."""
+        """Add a tool. Raises `DeclarationError` if another tool has its name."""
         if self._tools.setdefault(tool.name, tool) != tool:
             raise DeclarationError(f"two different tools are named {tool.name}")
         self._touching[tool.name] = touch.declare(tool.touches, tool.function)
@@ -135,7 +135,7 @@ class Toolbox:
         return self._tools.get(name)
 
     def inputs(self, tool: Tool) -> Checker:
-        """Return the checker of what a tool is given."""
+        """Return the input checker of a tool."""
         checker = self._checkers.get(tool.name)
         if checker is None:
             checker = self._checkers[tool.name] = tool.inputs()
@@ -150,15 +150,15 @@ class Toolbox:
         offered: Collection[str] | None = None,
         call_id: str = "",
     ) -> Coroutine[Any, Any, Any]:
-        """Use a tool on behalf of a call; the coroutine gives its result, or raises what refused or failed it.
+        """Return a coroutine that uses a tool for a call and returns its result, or raises the refusal or failure.
 
-        With `offered`, no other tool may be used, whatever the call's rights: the model was offered no others.
+        With `offered`, only those tools may be used, whatever the call's rights: the model was offered no others.
         """
-        call.tools_used += 1  # before it runs, for the same reason as with calls
+        call.tools_used += 1  # before it runs, so parallel uses keep their ids on replay
         return self._told(call, self._use(refuse, call, name, inputs, call.tools_used, offered, call_id))
 
     async def _told(self, call: Call, use: Coroutine[Any, Any, Any]) -> Any:
-        """Note with which code a use was refused or failed: the agent may pass that on."""
+        """Await a tool use; note the code of a refusal or failure, so that the agent may pass it on."""
         try:
             return await use
         except ComityError as error:
@@ -175,7 +175,7 @@ class Toolbox:
         offered: Collection[str] | None,
         call_id: str,
     ) -> Any:
-        await asyncio.sleep(0)  # an agent that uses tools in a loop must let others run, and its own deadline come
+        await asyncio.sleep(0)  # an agent that uses tools in a loop must not block the event loop, or its own deadline
         call.check_running()
         start_ns = self._clock.now_ns()
         request = self._request(call, name, inputs, self._env.recorder.new_span_id(), number)
@@ -200,7 +200,7 @@ class Toolbox:
         if tool.risk == Risk.HIGH:
             self._check_approval(call, tool, request)
         if known is not None:
-            (call.top.leftovers or {}).pop(request.request_id, None)  # begun again: it ends by itself now
+            (call.top.leftovers or {}).pop(request.request_id, None)  # it runs again, and settles by itself
         note = ""
         if findings:
             call.warnings = (*call.warnings, *map(str, findings))
@@ -211,22 +211,22 @@ class Toolbox:
         await self._env.durable(
             (Accepted(request, self._env.now_ms(), self._journal.node_id, note),), call.terms
         )  # before the effect
-        call.check_running()  # it may have ended meanwhile, and with it what it was about to do
+        call.check_running()  # the call may have ended during the await: then the effect must not happen
         reply = await standing.inside(self._env.recorder, call, request, self._run(call, tool, request))
         if self._env.recorder.ended is not None:
             self._env.recorder.ended(CallEnd(request, reply, start_ns, self._clock.now_ns(), call.remote, call_id=call_id))
         if call.state is PAUSED:
-            pass  # it waits with its tree; when the tree goes on, its outcome is unknown
+            pass  # the use is paused with its tree; after resuming, its outcome is unknown
         elif call.uses is None or call.uses.pop(request.request_id, None) is None:
             self._journal.append((Late(request, reply, self._env.now_ms()),), None, call.held)
-        elif tool.has_effects:  # what the agent does next may depend on it, and must not be done twice either
+        elif tool.has_effects:  # the agent's next effect may depend on it, so it must be durable first
             await self._env.durable((Settled(request, reply, self._env.now_ms()),), call.held)
         else:
             self._journal.append((Settled(request, reply, self._env.now_ms()),), None, call.held)
         return reply.unwrap()
 
     def approval(self, approval_id: str) -> Approval | None:
-        """Return a question by its id."""
+        """Return an approval by its id, or None. Raises `UnavailableError` if it cannot be decoded."""
         stored = self._journal.load(Document.APPROVAL, approval_id)
         try:
             return _decode(stored[1]) if stored is not None else None
@@ -235,7 +235,7 @@ class Toolbox:
             raise UnavailableError(message, code="STORE_UNAVAILABLE", retryable=False) from None
 
     def approvals(self) -> list[Approval]:
-        """Return every question, answered or not; a question that cannot be read is named in the log."""
+        """Return all approvals, answered or not; skip and log those that cannot be decoded."""
         found = []
         for key, data in self._journal.list_documents(Document.APPROVAL):
             try:
@@ -245,7 +245,7 @@ class Toolbox:
         return found
 
     def check_goes_on(self, approval: Approval) -> None:
-        """Raise if this node cannot go on with the tree that waits: answering here would end it without its work."""
+        """Raise `CallerError` if this node lacks an agent or tool of the paused tree: resuming it here would end it."""
         root = self._journal.call(approval.root_id)
         if root is None or root.request is None:  # it has ended
             return
@@ -258,7 +258,7 @@ class Toolbox:
             raise CallerError(f"this node has no tool {approval.tool!r}, which the waiting call needs", code="TOOL_UNKNOWN")
 
     async def decide(self, approval: Approval, *, granted: bool, by: str, reason: str = "") -> str:
-        """Note a person's answer, and return what to say of an answer that is not the first. Raises if it is not the same."""
+        """Record a person's answer. If it was answered before, return a note, or raise `RefusedError` if the answers differ."""
         for field, is_sound, rule in (
             ("granted", type(granted) is bool, "must be True or False"),
             ("by", is_id(by), "must name who answers, in printable text"),
@@ -305,7 +305,7 @@ class Toolbox:
 
     def _check_approval(self, call: Call, tool: Tool, request: Request) -> None:
         approval = self.approval(request.request_id)
-        # The question outlives the call, so it is kept as an answer would be.
+        # The approval outlives the call, so its inputs are redacted as a reply would be.
         inputs = unpack(request.body if self._env.answers is None else self._env.answers.data(call, bytes(request.body)))
         proof = _proof(self._env, call, inputs, bytes(request.body))
         if approval is None:
@@ -324,11 +324,11 @@ class Toolbox:
             live = call.session_head.live
             hidden = () if live is None else self._env.sessions.saved_vault(live)
             self._env.sessions.append((*hidden, Saved(Document.APPROVAL, approval.id, 1, _encode(approval))))
-        if not approval.is_for(tool.name, call.request.target, request):  # an id may be chosen again, by anybody
+        if not approval.is_for(tool.name, call.request.target, request):  # the id may be another request's
             raise RefusedError(f"{approval.id} was asked for another use of a tool", code="APPROVAL_DENIED")
         if approval.granted is None:
             raise Paused(approval)
-        if (_sorted(approval.inputs), approval.proof) != (_sorted(inputs), proof):  # a person said yes to something else
+        if (_sorted(approval.inputs), approval.proof) != (_sorted(inputs), proof):  # the person approved other inputs
             raise RefusedError(f"{tool.name} was approved with other inputs", code="APPROVAL_DENIED")
         if not approval.granted:
             why = f": {approval.reason}" if approval.reason else ""
@@ -355,7 +355,7 @@ class Toolbox:
             return _failed(self._env, call, tool, request, raised)
 
     async def _result(self, call: Call, tool: Tool, request: Request, inputs: dict[str, Any]) -> Any:
-        """Run a tool's function where it is declared to run, and return what it gives."""
+        """Run a tool's function where it is declared to run (loop, thread or process) and return its result."""
         place = self._places[tool.name]
         if place is THREAD:
             late = partial(self._ended_late, call, tool, request)
@@ -366,7 +366,7 @@ class Toolbox:
         return await result if inspect.isawaitable(result) else result
 
     def _ended_late(self, call: Call, tool: Tool, request: Request, result: Any, raised: BaseException | None) -> None:
-        """Record what a tool did whose thread outlived the call that used it."""
+        """Record the outcome of a tool whose thread outlived its call."""
         try:
             reply = (
                 _failed(self._env, call, tool, request, raised)
@@ -379,7 +379,7 @@ class Toolbox:
 
 
 def _not_permitted(env: Environment, call: Call, name: str) -> str:
-    """Return why a call may not use a tool, and where it would have to be added."""
+    """Return why a call may not use a tool, and where to permit it."""
     needed = [call.agent]
     if env.inheritance.is_chained:
         above = (env.registry.resolve(address) for address in call.request.chain)
@@ -390,7 +390,7 @@ def _not_permitted(env: Environment, call: Call, name: str) -> str:
 
 
 def _proof(env: Environment, call: Call, shown: Any, body: bytes) -> str:
-    """Return a keyed digest of a tool's inputs if the question cannot tell them from others, as where policy masks values."""
+    """Return a keyed digest of a tool's inputs if the approval shows them masked, so that other inputs cannot replace them."""
     vault, inputs = env.sessions.vault_of(call), unpack(body)
     if vault is not None:
         shown, inputs = restore_value(shown, vault), restore_value(inputs, vault)
@@ -418,7 +418,7 @@ def _failed(env: Environment, call: Call, tool: Tool, request: Request, raised: 
 
 
 def _said(raised: BaseException) -> str:
-    """Return what a tool's exception says, without its type where it says something."""
+    """Return the text of a tool's exception, or its type if it has no text."""
     try:
         return str(raised) if isinstance(raised, Exception) else told(raised)
     except Exception:  # noqa: BLE001  also what it says of itself is foreign code
@@ -426,7 +426,7 @@ def _said(raised: BaseException) -> str:
 
 
 def _typed(checker: Checker, inputs: dict[str, Any]) -> Any:
-    """Return the inputs as the types the function asks for; with personal data in clear again, they may not fit any more."""
+    """Return the inputs converted to the function's types; with hidden values restored they may fail the check."""
     checked = checker.check(pack(inputs, path="inputs", bytes_max=INPUTS_BYTES_MAX))
     if checked.problems:
         raise PayloadError("INPUT_VALIDATION_FAILED", checked.problems)
@@ -434,7 +434,7 @@ def _typed(checker: Checker, inputs: dict[str, Any]) -> Any:
 
 
 def checked_tools(tools: Iterable[Tool]) -> tuple[Tool, ...]:
-    """Return the tools that a node was given. Raises `DeclarationError` where something else is among them."""
+    """Return the tools of a node. Raises `DeclarationError` if an item is no `Tool`."""
     found = tuple(tools) if isinstance(tools, Iterable) else (tools,)
     for tool in found:
         if not isinstance(tool, Tool):

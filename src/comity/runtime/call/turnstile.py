@@ -1,9 +1,9 @@
-"""Fair entry: while other users call too, the calls that one user makes at once enter a few at a time.
+"""Fair admission between users: while several users call, a burst of one user enters a few calls at a time.
 
-A burst of one user would otherwise be one long turn of the loop and one large commit, for which the calls of all others wait.
-A user who is alone, or makes few calls at a time, never waits here: the call path asks only while calls are under way and
-another user called a moment ago. Calls of users and calls that agents make for them are counted alike. Nothing is known of a
-call before it enters: a call that is cancelled in the line leaves no record, and its time runs from the moment it was made.
+Otherwise a burst would be one long turn of the loop and one large commit, for which all other users' calls wait. A user who is
+alone, or makes few calls at a time, never waits here: the call path uses the turnstile only while calls are in progress and
+another user has just called. Root calls and child calls count alike. A call that is cancelled while it waits here leaves no
+record; its deadline runs from the moment it was made.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from typing import Final
 from comity.core.envelope.envelope import Request
 from comity.runtime.call.pace import Pace, User
 
-# Calls of one user that enter in one turn of the loop without waiting.
+# Calls of one user that enter per turn of the loop without waiting.
 ENTER_MOST: Final = 3
-# Calls that wait enter one by one, the users in turn, at the pace of what can wait. Each call has some turns of the loop to
-# begin in.
+# Waiting calls enter round-robin over users, one at a time and throttled by `Pace`. This many turns of the loop pass between
+# two of them, in which the first can begin.
 TURNS: Final = 4
-# Calls of a line that enter together while no user with few calls waits: the turns of the loop would serve no other call.
+# Waiting calls that enter together while no user with few calls has just called: a pause would serve no other call.
 TOGETHER: Final = 16
-# How long after the calls of two users a node counts as shared.
+# How long after calls of two different users the node counts as shared.
 SHARED_NS: Final = 1_000_000_000
 
 
 class Turnstile:
-    """Where the calls of users enter one node."""
+    """The entry of all calls to one node."""
 
     __slots__ = ("_entered", "_is_due", "_lines", "_loop", "_pace")
 
@@ -35,10 +35,10 @@ class Turnstile:
         self._loop, self._pace = loop, pace
         self._entered: dict[User, int] = {}  # in this turn of the loop
         self._lines: dict[User, deque[asyncio.Future[None]]] = {}  # the user whose turn it is comes first
-        self._is_due = False  # a round is to begin by itself
+        self._is_due = False  # a callback that lets the next call in is scheduled
 
     def enter(self, request: Request) -> asyncio.Future[None] | None:
-        """Let a user's call enter at once, or return what it has to wait for."""
+        """Let a call enter at once (None), or return a future to await first."""
         user = (request.tenant_id, request.user_id)
         self._pace.note_call(user, self._loop.time())
         entered = self._entered.get(user, 0)
@@ -50,9 +50,9 @@ class Turnstile:
         return self._line_up(user)
 
     def begin(self, request: Request) -> asyncio.Future[None] | None:
-        """Let a call begin that has waited for a place at its agent, or return what it has to wait for.
+        """Let a call that was queued at its agent begin (None), or return a future to await first.
 
-        Places become free many at a time: of users with many calls, one call begins in a turn of the loop.
+        Many slots become free at once, so users with many calls begin one call per turn of the loop.
         """
         user = (request.tenant_id, request.user_id)
         if (self._entered or self._lines) and not self._pace.has_few(user):
@@ -79,7 +79,7 @@ class Turnstile:
         self._let_in()
 
     def _let_in(self) -> None:
-        """Let a call enter, after a rest if it is time for one."""
+        """Let one call enter (`TOGETHER` if no user is pressed), after a rest if `Pace` asks for one."""
         now_s = self._loop.time()
         if rest_s := self._pace.rest_s(now_s):
             self._loop.call_later(rest_s, self._let_in)
@@ -90,7 +90,7 @@ class Turnstile:
             line = self._lines.pop(user)
             waiter = line.popleft()
             if line:
-                self._lines[user] = line  # behind the other users
+                self._lines[user] = line  # at the end: round-robin
             if not waiter.done():  # its caller has not given up
                 waiter.set_result(None)
                 left -= 1

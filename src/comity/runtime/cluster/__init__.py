@@ -1,1 +1,1 @@
-"""Several nodes as one: who holds which address, calls carried to where their agent is, budgets and probes across nodes."""
+"""Several nodes on one store: leases of addresses, calls sent to the node that holds their agent, budgets across nodes."""

@@ -1,9 +1,9 @@
-"""Several nodes that share one store: each address is held by one of them, and calls go to where their agent is.
+"""Several nodes that share one store: one node holds the lease of each address, and calls go to that node.
 
-A call to an address that is held here takes the usual way. One to an address held elsewhere is sent there and runs there, under
-the same request id. Everything a held agent does is written under its token, and the store refuses what was written under an
-older one. A node that lost an address lets go of its calls; each waiter looks for the agent again, and calls by users
-are taken up by the node that gets the address next.
+A call to an address held here takes the usual path. A call to an address held by another node is sent there and runs under the
+same request id. All records of an agent carry the fencing token of its lease, and the store refuses records with an older
+token. A node that loses a lease gives up the calls at that address; each waiter looks for the agent again, and the next holder
+resumes users' calls.
 """
 
 from __future__ import annotations
@@ -53,17 +53,17 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("comity")
 
-# How often open calls are looked for that no node runs, and how long after its deadline any node may end one.
+# How often to look for open calls that no node runs, and how long after its deadline any node may end one.
 SWEEP_MS: Final = LEASE_MS
 OVERDUE_MS: Final = 1_000
 UNDER_WAY: Final = frozenset({State.QUEUED, State.RUNNING, State.SENT})
 
 
 class Cluster(Placement):
-    """This node among the others: a call runs here, or on the node that holds its agent."""
+    """The placement of a node in a cluster: a call runs on the node that holds its agent."""
 
     resumes_here = takes_over = False  # the node that holds the agent does both
-    ends_come_first = False  # the end of a call that ran on another node may still be on its way
+    ends_come_first = False  # a reply from another node may precede the journal's record of it
 
     def __init__(self, path: CallPath, engine: Engine) -> None:
         self.path = path
@@ -79,26 +79,26 @@ class Cluster(Placement):
         self._server = Server(path, peers, self.holds, self.asking, served, self.let_go)
         self._tasks: list[asyncio.Task[None]] = []
         self._is_leaving = False
-        self._deaths = asyncio.Event()  # another node seems to have left or died: what it ran is looked for at once
+        self._deaths = asyncio.Event()  # set if another node seems to have left or died, to sweep at once
 
     @property
     def is_open(self) -> bool:
-        """Whether it has begun to take part."""
+        """Whether `open` has completed."""
         return bool(self._tasks)
 
     async def open(self) -> None:
-        """Take part."""
+        """Join the cluster."""
         await self.holds.open()
         await self.peers.transport.open(self.journal.node_id, self._received, lost=self._gone)
         self.announce()
         self._tasks = [self.peers.loop.create_task(self.holds.keep()), self.peers.loop.create_task(self._sweep())]
 
     def release(self, address: str) -> None:
-        """Give back an address that has left memory."""
+        """Release the lease of an address whose activation has left memory."""
         self.holds.release(address)
 
     async def hold(self, address: str) -> bool:
-        """Take an address that is no agent's; return whether it is held here now."""
+        """Take the lease of an address without an agent; return whether this node holds it now."""
         try:
             return isinstance(await self.holds.locate(address, is_hosted=True), Fence)
         except UnavailableError:
@@ -109,10 +109,10 @@ class Cluster(Placement):
         return self.holds.fence(address) is not None
 
     def meets_open(self, request: Request, stored: StoredCall, node_id: str) -> None:
-        """Refuse no request for a call that is open: the node that holds its agent takes it up."""
+        """Return None: the node that holds the agent resumes an open call."""
 
     def begun_before(self, request: Request, journal: Journal) -> int:  # noqa: ARG002
-        """Return none: the store counts them on the terms of each call."""
+        """Return 0: the store counts them on the terms of each call."""
         return 0
 
     def way_at(self, address: str) -> Way:
@@ -125,7 +125,7 @@ class Cluster(Placement):
         self.peers.transport.announce([name for agent in self.path.registry for name in (agent.id, *agent.aliases)])
 
     async def leave(self) -> None:
-        """Take no more from others, and let what they asked for go elsewhere."""
+        """Accept no more calls from other nodes, and let the calls that they wait for move to other nodes."""
         self._is_leaving = True
         ending = [*self._tasks, *self.peers.spawned()]
         for task in ending:
@@ -134,10 +134,10 @@ class Cluster(Placement):
         await self._server.close()
         for call in list(self.path.calls.values()):
             if call.parent is None and call.is_resumed and not call.waiters:
-                self.let_go(call)  # taken over from a node that is gone: its user may wait at another node
+                self.let_go(call)  # resumed for a dead node: its user may wait at another node
 
     async def close(self) -> None:
-        """Give back what is held, once everything is written."""
+        """Release all leases, once all records are durable."""
         await self.path.recorded()
         self.carrier.close()
         await self.holds.close()
@@ -147,7 +147,7 @@ class Cluster(Placement):
     def _received(self, sender: str, raw: bytes) -> None:
         try:
             self._take(sender, raw)
-        except UnavailableError:  # what the store cannot serve now is as good as lost, and comes again
+        except UnavailableError:  # treat it as a lost message: the sender repeats it
             return
 
     def _take(self, sender: str, raw: bytes) -> None:
@@ -156,7 +156,7 @@ class Cluster(Placement):
             case None:
                 pass
             case wire.Ask() if self._is_leaving:
-                pass  # it is asked again where the agent is next
+                pass  # the caller asks the agent's next holder
             case wire.Ask() | wire.Inquire() | wire.Cancel():
                 self._server.received(sender, message)
             case wire.Borrow() | wire.Lend():
@@ -171,7 +171,7 @@ class Cluster(Placement):
     def start_root(
         self, draft: Draft, identity: Identity, request_id: str | None, remote: TraceContext | None, log: EventLog
     ) -> Errand | None:
-        """Begin a user's call in the background; None for an id that no caller may choose, which this node refuses."""
+        """Start a user's call in the background; return None for an invalid request id, which the call path refuses."""
         if request_id is not None and chosen_id_problem(request_id):
             return None
         errand = self.asking.errand(draft, identity, request_id, remote, log)
@@ -181,38 +181,38 @@ class Cluster(Placement):
     def call_root(
         self, draft: Draft, identity: Identity, request_id: str | None, remote: TraceContext | None = None
     ) -> Coroutine[Any, Any, Reply]:
-        """Call for a user where the agent is; an id that no caller may choose is refused here."""
+        """Make a user's call on the node that holds its agent; refuse an invalid request id here."""
         if request_id is not None and chosen_id_problem(request_id):
             return self.path.call_here(draft, identity, request_id, remote)
         return self.asking.call(self.asking.errand(draft, identity, request_id, remote))
 
     def call_under(self, arrival: Arrival, parent: Call, *, is_repeated: bool) -> Coroutine[Any, Any, Reply]:
-        """Call on behalf of a call under way where the agent is; once only where it was asked for before."""
+        """Make a child call on the node that holds its agent; a repeated one is not charged again."""
         return self.asking.run(Errand(arrival, parent, is_repeated=is_repeated))
 
     def spawn(self, work: Coroutine[Any, Any, object]) -> None:
-        """Do something in the background, which ends with this node."""
+        """Run `work` in a background task, which is cancelled when this node closes."""
         self.peers.spawn(work)
 
     def call_for(self, arrival: Arrival, remote: TraceContext | None) -> Coroutine[Any, Any, Reply]:
-        """Return a call that the node makes for a user, to be awaited."""
+        """Make a call for a user on the node that holds its agent."""
         return self.asking.run(Errand(arrival, None, remote))
 
     async def go_on(self, request: Request) -> Reply:
-        """Go on with a call by a user that was put aside or has moved, wherever its agent is by now."""
+        """Resume a user's call that was paused or has moved, on the node that holds its agent now."""
         return await self.asking.run(Errand(self.asking.arrival(request), None))
 
     def withdraw(self, errand: Errand) -> bool:
-        """Cancel an errand; return whether it was still under way."""
+        """Cancel an errand; return whether it was still in progress."""
         errand.is_withdrawn = True
         if errand.call is not None and self.path.settlement.cancel(errand.call, "its caller cancelled it"):
             return True
         return errand.task is not None and not errand.task.done()
 
-    # --- what calls do here, under their tokens ---
+    # --- records, under fencing tokens ---
 
     def accept(self, call: Call, now_ms: int, note: str) -> None:
-        """Record a call that runs here, if its agent is still held and its caller waits; send a call that runs elsewhere."""
+        """Record a call that runs here, on the terms that the lease is held and the caller waits; else send it to its node."""
         way, request = call.way, call.request
         if way.fence is None:
             return
@@ -226,7 +226,7 @@ class Cluster(Placement):
         self.path.sessions.accept(accepted, call.live, partial(self._accepted, call), terms)
 
     def _accepted(self, call: Call, error: Exception | None) -> None:
-        if error is not None:  # not at once: the call has not taken its place yet
+        if error is not None:  # later: the call is not queued or started yet
             self.peers.loop.call_soon(self._unaccepted, call, error)
         else:
             call.way.is_recorded = True
@@ -245,15 +245,15 @@ class Cluster(Placement):
         self.let_go(call)
 
     def refusal_terms(self, request: Request) -> Terms | None:
-        """Return the terms on which a refusal is recorded: its caller is held still and has not ended, and it was not begun."""
+        """Return the terms of a refusal: the caller's lease is held, the caller is open, and the call was not begun."""
         if request.parent_id is None:
-            return None  # a user may be refused any number of times
+            return None  # a user's refusal has no terms
         return Terms(fences=self.asking.caller_fences(request), unknown=request.request_id, open=(request.parent_id,))
 
     def ended(self, call: Call, event: Event, records: list[Record]) -> None:
-        """Record the end of a call and of everything below it, on every node, and deliver it once that is done."""
+        """Record the end of a call and of all calls below it, on every node, then deliver its reply."""
         way, request_id = call.way, call.request.request_id
-        is_short = len(records) == 1  # as most are: nothing ends with it, and nothing is saved
+        is_short = len(records) == 1  # the usual case: no other call ends with it, and no document is saved
         kept = records if is_short else [one for one in records if not self._is_withdrawn(one, request_id)]
         if way.fence is None:
             self.carrier.ended(call, way, event, kept)
@@ -269,7 +269,7 @@ class Cluster(Placement):
             self.path.sessions.append(kept, partial(self._ended, call, event), terms)
 
     def _is_withdrawn(self, end: Record, top_id: str) -> bool:
-        """Withdraw a call that was sent elsewhere, if it is below the call that ends; the store ends it with the rest."""
+        """Cancel a child call on another node, if `end` is its record; the store ends it with the tree."""
         if type(end) is not Settled or end.request.request_id == top_id:
             return False
         return self.carrier.withdraw(end.request.request_id)
@@ -281,7 +281,7 @@ class Cluster(Placement):
         if isinstance(error, StaleLeaseError):
             self._stale(error)
             settlement.release_moved(call)
-        elif isinstance(error, DocumentChangedError):  # a call before it, whose changes it saw, was refused
+        elif isinstance(error, DocumentChangedError):  # an earlier call, whose state changes it saw, was refused
             self.holds.spoil(Saved(Document.STATE, error.facts["key"], 0, b"").address)
             settlement.release_moved(call)
         elif isinstance(error, CallChangedError):
@@ -306,7 +306,7 @@ class Cluster(Placement):
             settlement.deliver(call, error)
 
     def late(self, call: Call, reply: Reply) -> bool:
-        """Record a result that came after its call had ended, unless another node holds the agent by now."""
+        """Record a late result, unless another node holds the agent by now."""
         if call.held is not None and not call.way.is_moved:
             terms = replace(call.held, ended=call.request.request_id)  # if it was accepted at all
             self.journal.append((Late(call.request, reply, self.peers.now_ms()),), None, terms)
@@ -317,19 +317,19 @@ class Cluster(Placement):
         self.carrier.carry(call, way)
 
     def answered_in_store(self, call: Call) -> bool:
-        """End a call whose time is up with the end that the store has of it."""
+        """Settle a call past its deadline with the result that another node has stored; return whether there is one."""
         return self.carrier.answered_in_store(call)
 
     def top_up(self, call: Call, *, were_there: bool) -> bool:
-        """Return whether tokens that were used were there, after borrowing more."""
+        """Return whether the budget covers the tokens used, after borrowing more if needed."""
         return self._loans.top_up(call, were_there=were_there)
 
     def count_replayed(self, parent: Call, usage: Usage) -> None:
-        """Charge a call that an earlier run of its tree made."""
+        """Charge a replayed child call."""
         parent.account.give_back(-1 - usage.calls, 0)
 
     def let_go(self, call: Call) -> None:
-        """Put a call that is under way out of memory, for another node to go on with."""
+        """Remove a running call from memory, for another node to resume."""
         if call.state not in UNDER_WAY:
             return
         if call.uses_state:  # what it has changed must not be saved with the end of another call
@@ -341,9 +341,9 @@ class Cluster(Placement):
         self.holds.lost(error.facts["address"], error.facts["token"])
 
     def _lose(self, address: str) -> None:
-        """Let go of an agent and of its calls: another node goes on with them."""
+        """Give up an agent and its calls: another node resumes them."""
         for call in self.path.activations.drop(address):
-            if call.state in UNDER_WAY:  # code that does not stop keeps its place after its call has ended
+            if call.state in UNDER_WAY:  # a call that has ended may still have its slot, if its code does not stop
                 self.path.settlement.move(call)
         if is_run(address) and self.path.workflows is not None:
             self.path.workflows().forget_waiting()
@@ -351,7 +351,7 @@ class Cluster(Placement):
     # --- taking over ---
 
     async def _sweep(self) -> None:
-        """Look for open calls by users that no node runs, and for calls that run here and have ended, as long as it runs."""
+        """Periodically resume users' open calls that no node runs, and stop calls here that have ended in the store."""
         while True:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(SWEEP_MS * (1 + self.peers.ids.chance()) / 2000):
@@ -365,7 +365,7 @@ class Cluster(Placement):
                         await self._take_over(stored.request)
 
     def _gone(self, node_id: str) -> None:
-        """Look for what another node held and ran: it seems to have left or died."""
+        """Look for the agents and calls of a node that seems to have left or died."""
         self.holds.gone(node_id)
         self.carrier.gone(node_id)
         self._deaths.set()
@@ -374,7 +374,7 @@ class Cluster(Placement):
         request_id = request.request_id
         if request_id in self.path.calls or self.errands.is_wanted(request_id) or self._server.serves(request_id):
             return
-        if request.deadline_at + OVERDUE_MS <= self.peers.now_ms():  # by now any node may say so
+        if request.deadline_at + OVERDUE_MS <= self.peers.now_ms():  # from now on any node may end it
             ends = interrupted((request,), self.peers.now_ms())
             self.journal.append(ends, None, Terms(open=(request_id,), ends=request_id))
             return
@@ -394,7 +394,7 @@ class Cluster(Placement):
 
 
 def _states_before(records: list[Record]) -> tuple[Version, ...]:
-    """Return which states of agents the store must have for these to be their next: each is made from all before it."""
+    """Return the versions of agent states that the store must have for these records to be the next versions."""
     first: dict[str, Version] = {}
     for one in records:
         if type(one) is Saved and one.kind is Document.STATE:

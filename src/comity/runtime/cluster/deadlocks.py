@@ -1,8 +1,8 @@
-"""Asks other nodes which call waits for which, before a call is let wait for a place.
+"""Deadlock detection across nodes: asks them which call waits for which, before a call is queued at a busy agent.
 
-While it asks, the call counts as waiting already: of two that would close a loop from both sides at the same moment, at least
-one sees the other. A node that does not answer is asked again, for it may know of a loop: until it does, or until the place is
-free, the call is not let wait, and its deadline ends it.
+During the probe the call counts as waiting already, so of two calls that would close a loop at the same moment at least one
+sees the other. A node that does not answer is asked again, since it may know of a loop: until it answers, or the agent is
+free, the call is not queued, and its deadline ends it.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from comity.runtime.agent.activations import Activation
 from comity.runtime.call.call import Call
 from comity.runtime.cluster.peers import Peers
 
-# How long other nodes have to answer before they are asked again, and over how many of them a loop is followed.
+# How long other nodes have to answer before they are asked again, and over how many nodes a loop is followed.
 ANSWER_S: Final = 0.25
 ROUNDS_MAX: Final = 32
 
 
 class Probes:
-    """The questions this node has asked, and its answers to others."""
+    """The deadlock probes of this node, and its answers to those of other nodes."""
 
     def __init__(self, peers: Peers, calls: dict[str, Call]) -> None:
         self._peers = peers
         self._calls = calls
-        self._about_to_wait: dict[str, tuple[str | None, Activation[Call]]] = {}  # by request id: its caller, and where
+        self._about_to_wait: dict[str, tuple[str | None, Activation[Call]]] = {}  # by request id: its caller, and its seat
         self._number = 0
         self._answers: dict[int, tuple[set[str], dict[str, Fact], asyncio.Future[None]]] = {}
 
     async def loop(
         self, request: Request, parent_id: str, seat: Activation[Call], is_wanted: Callable[[], bool]
     ) -> tuple[str, ...]:
-        """Return the loop that a call by another would close by waiting for a place at a seat whose places are taken."""
+        """Return the loop that a child call would close by queueing at a busy activation; empty if none."""
         self._about_to_wait[request.request_id] = parent_id, seat
         while seat.is_full and is_wanted() and self._peers.now_ms() < request.deadline_at:
             facts, is_all_known = await self._look(seat)
@@ -46,7 +46,7 @@ class Probes:
         return ()
 
     async def _look(self, seat: Activation[Call]) -> tuple[dict[str, Fact], bool]:
-        """Return what is known of the calls that hold the places, here and elsewhere, and whether everybody answered."""
+        """Return facts of all nodes about the calls that occupy the activation, and whether every node answered."""
         facts = {fact.call_id: fact for fact in self._facts(_ids(seat.holders))}
         asked: list[Awaited] = []
         is_all_known = True
@@ -61,11 +61,11 @@ class Probes:
         return facts, is_all_known
 
     def done(self, request: Request) -> None:
-        """Forget a request that was about to wait: by now it waits, runs or was refused."""
+        """Forget a probed request: by now it is queued, runs or was refused."""
         self._about_to_wait.pop(request.request_id, None)
 
     def received(self, sender: str, message: Message) -> None:
-        """Take a question or an answer."""
+        """Handle a probe or an answer."""
         match message:
             case Look(probe_id=probe_id, call_ids=call_ids):
                 self._peers.send(sender, Seen(probe_id, tuple(self._facts(call_ids))))
@@ -95,7 +95,7 @@ class Probes:
         return found, not silent
 
     def _facts(self, call_ids: Iterable[str]) -> list[Fact]:
-        """Return what is known here of calls, and of all that their ends depend on."""
+        """Return this node's facts about calls, and about all calls that they wait for."""
         facts: dict[str, Fact] = {}
         ahead = list(call_ids)
         while ahead:

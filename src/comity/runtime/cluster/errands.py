@@ -1,4 +1,4 @@
-"""What this node has asked for and waits for, by request id."""
+"""The errands that this node waits for, by request id."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from comity.runtime.call.errand import Errand
 
 
 class Errands:
-    """Errands under way. Several may go under one id, those of strangers too."""
+    """Errands in progress. Several may have one request id, even from different users."""
 
     def __init__(self) -> None:
         self._errands: dict[str, list[Errand]] = {}
@@ -18,21 +18,21 @@ class Errands:
         return iter(self._errands)
 
     def begin(self, errand: Errand) -> None:
-        """Note an errand."""
+        """Add an errand."""
         self._errands.setdefault(errand.arrival.request.request_id, []).append(errand)
 
     def end(self, errand: Errand) -> None:
-        """Forget an errand that has its reply."""
+        """Remove an errand that has its reply."""
         request_id = errand.arrival.request.request_id
         self._errands[request_id].remove(errand)
         if not self._errands[request_id]:
             del self._errands[request_id]
 
     def is_wanted(self, request_id: str) -> bool:
-        """Return whether a caller here waits for a call, wherever it is."""
+        """Return whether a caller on this node waits for a call, wherever that runs."""
         return request_id in self._errands
 
     def without(self, request: Request, node_id: str) -> None:
-        """Note that a node has no agent of the name a request asks for."""
+        """Note that a node does not host the target of a request."""
         for errand in self._errands.get(request.request_id, ()):
             errand.without.append(node_id)

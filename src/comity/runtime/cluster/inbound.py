@@ -1,4 +1,4 @@
-"""The callee's side of calls that come from other nodes: through the one call path, once for each request id."""
+"""The receiving side of calls from other nodes: each runs through the call path, once per request id."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ RECENT_MAX: Final = 10_000
 
 
 class _Told(EventLog):
-    """The steps of a call that another node watches, told as they come; what the caller's node notes itself is left out."""
+    """Sends the events of a call to the nodes that wait for it, except those that the caller's node adds itself."""
 
     __slots__ = ("_number", "_peers", "_request_id", "_served")
 
@@ -59,7 +59,7 @@ class _Told(EventLog):
         self._number = 0
 
     def add_step(self, kind: Kind, at_ms: int, of: Step, data: Any = None, text: str = "") -> None:
-        """Tell every node that waits for the call."""
+        """Send the event to every node that waits for the call."""
         if of[0] == self._request_id and kind in _OF_CALLER:
             return
         self._number += 1
@@ -89,13 +89,13 @@ class Server:
         self._asking = asking
         self._served = served  # by request id
         self._let_go = let_go
-        self._recent: dict[str, None] = {}  # ids that were asked for, the newest
-        # What was asked for in the last two stretches of `TAKEN_S`, and by whom; most is answered within that time.
+        self._recent: dict[str, None] = {}  # recent request ids, oldest first
+        # Request ids with the asking node, of the last two periods of `TAKEN_S`; most are answered within that time.
         self._untold: tuple[dict[str, str], dict[str, str]] = {}, {}
         self._timer: asyncio.TimerHandle | None = None
 
     def received(self, sender: str, message: Message) -> None:
-        """Take what another node asks."""
+        """Handle a message of a calling node."""
         match message:
             case Ask(request=request):
                 served = self._served.get(request.request_id)
@@ -122,7 +122,7 @@ class Server:
                 pass
 
     def _tell_later(self, request_id: str, sender: str) -> None:
-        """Say that a call is here, unless it is answered soon: most are, and the answer says so as well."""
+        """Acknowledge a call after `TAKEN_S`, unless it is answered before, as most are."""
         self._untold[1][request_id] = sender
         if self._timer is None:
             self._timer = self._peers.loop.call_later(TAKEN_S, self._tell)
@@ -136,17 +136,17 @@ class Server:
         self._timer = self._peers.loop.call_later(TAKEN_S, self._tell) if since else None
 
     def serves(self, request_id: str) -> bool:
-        """Return whether a call of another node is here."""
+        """Return whether a call of another node runs here."""
         return request_id in self._served
 
     def stop_ended(self) -> None:
-        """Stop calls that have ended in the store, with their trees: the node that asked for one may have lost its caller."""
+        """Stop calls whose trees have ended in the store: the asking node may have lost the caller."""
         for request_id, served in list(self._served.items()):
             if served.call is not None and self._settled(request_id) is not None:
                 self._cancel(served, "its tree has ended")
 
     async def close(self) -> None:
-        """Let the calls go to the nodes that take their agents next."""
+        """Give up the calls: the next holders of their agents resume them."""
         if self._timer is not None:
             self._timer.cancel()
         tasks = {one.task: f"serve {name}" for name, one in self._served.items() if one.task is not None}
@@ -166,7 +166,7 @@ class Server:
             served.task.cancel()
 
     def _begin(self, served: Served, ask: Ask) -> None:
-        """Open a call, and answer when it has ended; a task does what cannot be done at once."""
+        """Open a call, and answer when it has ended; use a task only if that needs awaiting."""
         errand = self._errand(served, ask)
         request_id = errand.arrival.request.request_id
         try:
@@ -181,11 +181,11 @@ class Server:
             return
         serving = self._serve(served, ask, errand, opened)
         served.task = self._peers.loop.create_task(serving, name=f"serve {request_id}")
-        # Not at the end of the task itself: a task that is cancelled before it began has none.
+        # A callback, not a `finally` in the task: a task that is cancelled before it began runs no code.
         served.task.add_done_callback(lambda _: self._served.pop(request_id))
 
     async def _serve(self, served: Served, ask: Ask, errand: Errand, opened: Reply | Waits | None) -> None:
-        with contextlib.suppress(UnavailableError):  # it is unknown which node holds the agent: the caller's node asks again
+        with contextlib.suppress(UnavailableError):  # the agent's holder is unknown: the caller's node asks again
             answering = self._answer(served, ask, errand) if opened is None else self._say(served, errand, opened)
             self._tell_askers(served, await answering)
 
@@ -194,7 +194,7 @@ class Server:
             self._peers.send(asker, message)
 
     def _ended(self, served: Served, call: Call, waiter: asyncio.Future[None]) -> None:
-        """Answer: a call that was opened at once has ended, or has left this node."""
+        """Answer for a call that has ended or has left this node."""
         del self._served[call.request.request_id]
         if waiter.cancelled():
             self._path.stop_waiting(call, waiter)
@@ -208,7 +208,7 @@ class Server:
         return Errand(arrival, None, log=told, is_fresh=ask.is_fresh and self._is_new(request_id))
 
     def _open_at_once(self, served: Served, ask: Ask, errand: Errand) -> Call | Reply | Waits | None:
-        """Open a call whose agent this node holds and has a place for; None if other nodes must be asked first."""
+        """Open a call if this node holds its agent and the agent is free; return None if other nodes must be asked first."""
         arrival = errand.arrival
         fence = None if arrival.agent is None else self._holds.fence(arrival.request.target)
         if fence is None:
@@ -225,7 +225,7 @@ class Server:
         )
 
     async def _answer(self, served: Served, ask: Ask, errand: Errand) -> Message:
-        """Open a call once its agent is held here, and return what is said of it."""
+        """Open a call once this node holds its agent, and return the answer."""
         arrival = errand.arrival
         request = arrival.request
         if arrival.agent is None:
@@ -243,17 +243,17 @@ class Server:
 
     async def _say(self, served: Served, errand: Errand, opened: Call | Reply | Waits) -> Message:
         request_id = errand.arrival.request.request_id
-        if isinstance(opened, Waits):  # asked for again, or twice
+        if isinstance(opened, Waits):  # a repeated request
             return Paused(request_id, opened.approval_id)
         if isinstance(opened, Reply):
-            await self._path.recorded()  # until then the same question, asked again, joins this one and is not asked anew
+            await self._path.recorded()  # until it is recorded, a repeated request joins this one
             return Answer(request_id, opened)
         served.call = opened
         await self._path.reply_of(opened)
         return _said_of(opened)
 
     def _is_new(self, request_id: str) -> bool:
-        """Note an id and return whether it was not asked for before, as far as this node remembers."""
+        """Note a request id and return whether it is not among the recent ones."""
         if request_id in self._recent:
             return False
         self._recent[request_id] = None
@@ -262,7 +262,7 @@ class Server:
         return True
 
     def _arrive(self, request: Request) -> Arrival:
-        """Return the request with what this node knows of its target; limits only shrink."""
+        """Return the request's arrival, with this node's agent and capability; limits only shrink."""
         address = self._path.registry.resolve(request.target)
         if address is None:
             return Arrival(request, bytes(request.body), None, None, (), "")
@@ -284,7 +284,7 @@ class Server:
 
 
 def _said_of(call: Call) -> Message:
-    """Return what is said of a call that has ended, waits for a person or has left this node."""
+    """Return the message about a call that has ended, is paused or has left this node."""
     request, reply = call.request, call.reply
     if reply is None or call.has_moved:
         return Moved(request.request_id)

@@ -1,7 +1,7 @@
-"""The caller's side of a call that runs on another node: sent until taken, inquired about until answered, withdrawn at its end.
+"""The calling side of a call on another node: sent until acknowledged, polled until answered, cancelled with its caller.
 
-On this node it is a call like any other, with a deadline, a place among its caller's children and a share of its budget. It has
-no record of its own here: the node that runs it writes those.
+On this node it is a call like any other, with a deadline, a parent and a share of the budget. The node that runs it writes its
+records.
 """
 
 from __future__ import annotations
@@ -46,34 +46,34 @@ if TYPE_CHECKING:
 # When an unanswered message is repeated; the deadline of the call ends it.
 REPEAT: Final = Retry(attempts=100, delay_ms=100, multiplier=2.0, delay_ms_max=2_000, jitter=0.5)
 ROUNDS_MAX: Final = 10  # after this many rounds the pause does not grow any more
-SILENCE_S: Final = 0.1  # after which a call that was not answered is asked about
-# How often a store that could not be read is asked what became of a call, and how long after each time.
+SILENCE_S: Final = 0.1  # an unanswered call is asked about after this time
+# How often the outcome of a call is read from a store that fails, and the pause between two reads.
 READS_MAX: Final = 10
 READ_PAUSE_S: Final = 0.05
 
 
 class Sent:
-    """A call on its way, or taken by the other node."""
+    """A call that was sent to another node."""
 
     __slots__ = ("call", "heard", "is_lost", "is_old", "is_sent", "is_taken", "steps", "way")
 
     def __init__(self, call: Call, way: Way) -> None:
         self.call = call
         self.way = way
-        self.heard: asyncio.Event | None = None  # of the task that watches it
+        self.heard: asyncio.Event | None = None  # set by `note`; None without a watching task
         self.is_taken = False
         self.is_lost = False  # the node it was sent to seems to be gone
         self.is_old = self.is_sent = False
         self.steps = 0  # the number of the last step that the other node reported of it
 
     def note(self) -> None:
-        """Let the task that watches it go on: something was heard of it."""
+        """Wake the watching task: the other node sent something."""
         if self.heard is not None:
             self.heard.set()
 
 
 class Carrier:
-    """Calls of this node that run elsewhere."""
+    """Calls of this node that run on other nodes."""
 
     def __init__(self, path: CallPath, peers: Peers, holds: Holds, errands: Errands) -> None:
         self._path = path
@@ -84,12 +84,12 @@ class Carrier:
         self._timer: asyncio.TimerHandle | None = None
 
     def close(self) -> None:
-        """Ask for nothing again."""
+        """Stop repeating messages."""
         if self._timer is not None:
             self._timer.cancel()
 
     def carry(self, call: Call, way: Way) -> None:
-        """Set aside what the call may spend there, and send it."""
+        """Lend the call a part of the budget, and send it."""
         request = call.request
         if call.parent is not None:
             way.loan = call.account.lend()
@@ -107,7 +107,7 @@ class Carrier:
             self._timer = self._peers.loop.call_later(SILENCE_S, self._look)
 
     def _send(self, sent: Sent, error: Exception | None) -> None:
-        """Send a call for the first time. What this node could not write others must not go on with; its deadline ends it."""
+        """Send a call for the first time. With an `error` of the journal do not send it: its deadline ends it."""
         call, way = sent.call, sent.way
         if error is None and call.state is State.SENT:
             ask = Ask(call.request, way.caller, way.loan, way.bounds, way.is_fresh, call.log is not None)
@@ -115,9 +115,9 @@ class Carrier:
             sent.is_sent = True
 
     def _look(self) -> None:
-        """Ask again for what was not answered for a while; most calls are answered before, and need no task."""
+        """Start a watching task for each call that is still unanswered; most are answered before."""
         for sent in [one for one in self._sent.values() if one.call.state is not State.SENT]:
-            self._drop(sent.call)  # it was put aside with its tree
+            self._drop(sent.call)  # it was paused with its tree
         silent = [one for one in self._sent.values() if one.heard is None]
         for sent in silent:
             if sent.is_old and sent.is_sent:
@@ -152,7 +152,7 @@ class Carrier:
             sent.is_lost = False
 
     def gone(self, node_id: str) -> None:
-        """Look for the agents of calls that are with a node which seems to have left or died."""
+        """Look for the agents of calls that were sent to a node which seems to have left or died."""
         for sent in list(self._sent.values()):
             if sent.way.node_id == node_id:
                 sent.is_lost = True
@@ -161,20 +161,20 @@ class Carrier:
                     self._watch(sent)
 
     def _drop(self, call: Call) -> None:
-        """Forget a call that has been answered, or is sent anew."""
+        """Forget a call that has been answered or will be sent again."""
         sent = self._sent.get(call.request.request_id)
         if sent is not None and sent.call is call:
             del self._sent[call.request.request_id]
 
     def _forget(self, sent: Sent, _: asyncio.Task[None]) -> None:
-        # Not at the end of the task itself: a task cancelled before it began has none. A cancelled task remembers where it
-        # stood, and so the call; the collector does not look at calls.
+        # A callback, not a `finally`: a task cancelled before it began runs no code. A cancelled task keeps its frame and with
+        # it the call, a cycle that the garbage collector does not see (`gc=False`).
         sent.call.task = None
         if self._sent.get(sent.call.request.request_id) is sent:
             del self._sent[sent.call.request.request_id]
 
     async def _has_moved(self, sent: Sent) -> bool:
-        """Ask whether another node has the agent now, or no node, which makes this one take it."""
+        """Return whether the agent has moved: another node holds it, or no node, and then this node takes it."""
         address, node_id = sent.call.request.target, sent.way.node_id
         self._holds.doubt(address, node_id)
         try:
@@ -184,20 +184,20 @@ class Carrier:
         return place != node_id
 
     def _move(self, sent: Sent) -> None:
-        """Let the waiters for the call look for its agent anew."""
+        """Let the waiters of the call look for its agent again."""
         call = sent.call
         self._drop(call)
         _give_back(call, sent.way, spent=None)
         self._path.settlement.move(call)
 
     def received(self, sender: str, message: Message) -> None:
-        """Take what another node says about a call that was sent there."""
+        """Handle a message of the node that a call was sent to."""
         match message:
             case Taken(request_id=request_id, is_root=True) if not self._errands.is_wanted(request_id):
-                # Of a call between agents this would be a guess: its caller may have moved, and will ask again from there.
+                # Only for users' calls: the caller of a child call may have moved, and asks again from its new node.
                 self._peers.send(sender, Cancel(request_id, "its user has gone on"))
             case Taken() | Answer() | Paused() | Happened() | Unknown() | Moved() | Unhosted():
-                if (sent := self.sent(message.request_id, sender)) is not None:  # else it has ended, or is with another node
+                if (sent := self.sent(message.request_id, sender)) is not None:  # else it has ended, or is on another node
                     self._hear(sent, message)
             case _:
                 pass
@@ -210,8 +210,8 @@ class Carrier:
             case Paused(approval_id=approval_id):
                 self._pause(call, approval_id)
             case Happened(number=number) if call.log is not None and number > sent.steps:
-                sent.steps = number  # a step that was overtaken is dropped: steps stand in their order
-                with contextlib.suppress(ValueError):  # a kind that only a later version knows
+                sent.steps = number  # events out of order are dropped
+                with contextlib.suppress(ValueError):  # a kind of event that a newer version sends
                     call.log.add_step(Kind(message.kind), message.at_ms, message.of, message.data, message.text)
             case Happened():
                 pass
@@ -230,21 +230,21 @@ class Carrier:
                 self._move(sent)
 
     def _pause(self, call: Call, approval_id: str) -> None:
-        """Put the part of a tree aside that is here: a call below it waits for a person on another node."""
+        """Pause this node's part of a tree: a call below it waits for an approval on another node."""
         if call.parent is not None and self.pause_above(call.parent, approval_id):
             self._drop(call)
 
     def pause_above(self, parent: Call, approval_id: str) -> bool:
-        """Put the part of a tree aside in which a call was made that waits for a person; return False if that has answered."""
+        """Pause this node's part of the tree above a paused call; return False if the approval is already answered."""
         path = self._path
         approval = path.toolbox.approval(approval_id)
-        if approval is None or approval.granted is not None:  # the message is late, and the tree goes on by now
+        if approval is None or approval.granted is not None:  # the message is late: the tree has resumed
             return False
         path.settlement.pause(parent.top, approval, partial(go_on, path, self._peers.journal, approval_id))
         return True
 
     def answer(self, sent: Sent, reply: Reply) -> None:
-        """End the call with what the other node has recorded as its end."""
+        """Settle the call with the reply that the other node has recorded."""
         call = sent.call
         self._drop(call)
         if call.task is not None:
@@ -259,7 +259,7 @@ class Carrier:
         self._path.settlement.settle(call, Event.FINISH, reply)
 
     def answered_in_store(self, call: Call) -> bool:
-        """End a call whose time is up with the end that the store has of it: it came before, only the message did not."""
+        """Settle a call past its deadline with its stored reply, if there is one: only the message was late."""
         sent = self._sent.get(call.request.request_id)
         if sent is None:
             return False
@@ -271,7 +271,7 @@ class Carrier:
         return False
 
     def ended(self, call: Call, way: Way, event: Event, records: list[Record]) -> None:
-        """Do what is left when a call that was sent has ended on this side."""
+        """Clean up after a sent call has ended on this node."""
         request_id = call.request.request_id
         end = next(one for one in records if type(one) is Settled and one.request.request_id == request_id)
         if event is Event.FINISH:  # recorded by the node that ran it
@@ -284,7 +284,7 @@ class Carrier:
         self._path.settlement.deliver(call, None)
 
     def _give_up(self, call: Call, way: Way, end: Settled, records: list[Record]) -> None:
-        """End a call from this side, if it was accepted and has not ended; its waiters get what the store says."""
+        """Record the end of a sent call if it was accepted and is open; its waiters get the stored outcome."""
         fences = () if way.caller is None else (way.caller,)
         terms = Terms(fences=fences, open=(end.request.request_id,), ends=end.request.request_id)
         self._path.sessions.append(records, partial(self._given_up, call, way, end, records), terms)
@@ -299,12 +299,12 @@ class Carrier:
             except UnavailableError as unreadable:
                 self._look_again(call, unreadable, partial(self._given_up, call, way, end, records, error), reads)
                 return
-            if stored is None:  # never accepted; should it arrive there still, it must find that it has ended
+            if stored is None:  # never accepted: record its end, in case it still arrives
                 then = partial(self._never_begun, call, way, end, records)
                 callers = () if end.request.parent_id is None else (end.request.parent_id,)
                 journal.append(_unbegun(end, journal.node_id), then, Terms(unknown=request_id, open=callers))
                 return
-            if stored.settled_at is None or stored.reply is None:  # it was accepted in between
+            if stored.settled_at is None or stored.reply is None:  # accepted meanwhile
                 self._give_up(call, way, end, records)
                 return
             _learn(call, way, stored.reply)
@@ -320,21 +320,21 @@ class Carrier:
             except UnavailableError as unreadable:
                 self._look_again(call, unreadable, partial(self._never_begun, call, way, end, records, error), reads)
                 return
-            if is_known:  # it was accepted in between
+            if is_known:  # accepted meanwhile
                 self._give_up(call, way, end, records)
                 return
-            error = None  # its caller has ended, and no caller asks for it any more
+            error = None  # its caller has ended, and no retry can follow
         self._path.settlement.deliver(call, error)
 
     def _look_again(self, call: Call, unreadable: Exception, look: Callable[[int], None], reads: int) -> None:
-        """See a little later what the store says of a call: it could be written, so it can be read again."""
+        """Read the outcome of a call again after a pause."""
         if reads > 1 and self._peers.journal.failure is None:
             self._peers.loop.call_later(READ_PAUSE_S, look, reads - 1)
         else:
             self._path.settlement.deliver(call, unreadable)
 
     def withdraw(self, request_id: str) -> bool:
-        """Tell the other node that no caller waits for a call any more; return whether it was sent at all."""
+        """Cancel a call on the other node; return whether it was sent at all."""
         sent = self._sent.pop(request_id, None)
         if sent is None:
             return False
@@ -342,21 +342,21 @@ class Carrier:
         return True
 
     def sent(self, request_id: str, node_id: str) -> Sent | None:
-        """Return a call that is with another node, and has not ended here."""
+        """Return a call that was sent to this node id and has not ended."""
         sent = self._sent.get(request_id)
         is_there = sent is not None and sent.call.state is State.SENT and sent.way.node_id == node_id
         return sent if is_there else None
 
 
 def disown(path: CallPath, call: Call) -> None:
-    """Forget the session that a call began here: another user named it first, on another node."""
+    """Forget the session that a call created here: another user created it first, on another node."""
     request = call.request
     if call.live is not None and call.live.session.user_id == request.user_id:
         path.sessions.drop(request.tenant_id, request.session_id)
 
 
 def _learn(call: Call, way: Way, reply: Reply) -> None:
-    """Take the end that the store has of a call which was given up here, and count what it used."""
+    """Take over the stored reply of a call that was given up here, and charge its usage."""
     call.reply = reply
     _give_back(call, way, spent=reply)
     if call.parent is not None:
@@ -365,9 +365,9 @@ def _learn(call: Call, way: Way, reply: Reply) -> None:
 
 
 def _give_back(call: Call, way: Way, spent: Reply | None) -> None:
-    """Return what was set aside and not spent: all of it for a call that moves, which is counted anew where it goes.
+    """Return the unspent part of a loan to the account; all of it for a call that moves, which will get a new loan.
 
-    What a call that ends unanswered has spent is unknown, so nothing comes back.
+    Return nothing if a call ended unanswered, since its usage is unknown.
     """
     if way.loan is None:
         return
@@ -378,12 +378,12 @@ def _give_back(call: Call, way: Way, spent: Reply | None) -> None:
 
 
 def _unbegun(end: Settled, node_id: str) -> tuple[Record, ...]:
-    """Return what is recorded of a call that ended on its way: it was taken from its caller, and ended."""
+    """Return the records of a call that ended before it was accepted: acceptance and end."""
     return (Accepted(end.request, min(end.at_ms, end.request.deadline_at - 1), node_id), end)
 
 
 async def _heard(event: asyncio.Event, pause_ms: float) -> bool:
-    """Return whether something was heard before the pause was over."""
+    """Return whether the event was set within `pause_ms`."""
     try:
         async with asyncio.timeout(pause_ms / 1000):
             await event.wait()

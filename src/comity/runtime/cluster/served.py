@@ -1,4 +1,4 @@
-"""Calls that other nodes wait for: which nodes, and under which token each holds the caller."""
+"""`Served`: a call that other nodes wait for, with those nodes and their fencing tokens of the caller."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from comity.runtime.call.call import Call
 
 
 class Served:
-    """A call another node waits for."""
+    """A call that another node waits for."""
 
     __slots__ = ("askers", "call", "caller", "task")
 
     def __init__(self) -> None:
-        self.askers: dict[str, int] = {}  # with the token under which each holds the caller; 0 for a user's call
-        self.caller: Fence | None = None  # the newest under which the call was asked for
+        self.askers: dict[str, int] = {}  # node id to its fencing token of the caller; 0 for a user's call
+        self.caller: Fence | None = None  # the newest of these tokens
         self.call: Call | None = None
         self.task: asyncio.Future[None] | None = None  # done once it is answered
 
     def note(self, asker: str, caller: Fence | None) -> None:
-        """Note the asking node and its token; the last one is most likely to wait."""
+        """Note the asking node and its fencing token; the latest is the most likely to wait still."""
         self.askers.pop(asker, None)
         self.askers[asker] = _token(caller)
         if _token(caller) > _token(self.caller):
@@ -29,17 +29,17 @@ class Served:
                 self.call.way.caller = caller
 
     def note_inquiry(self, asker: str) -> None:
-        """Note a node that asks what became of a call that it asked for before, perhaps before this node restarted."""
+        """Note a node that inquires about a call, which it may have sent before this node restarted."""
         known = self.askers.pop(asker, None)
         self.askers[asker] = known if known is not None else 0 if self.caller is None else -1
 
     def may_cancel(self, asker: str) -> bool:
-        """Return whether a node asked for the call, and is not a former holder of its caller."""
+        """Return whether a node asked for the call with the newest fencing token of its caller."""
         return self.askers.get(asker, -1) >= _token(self.caller)
 
     @property
     def asker(self) -> str:
-        """The node that asked for it last."""
+        """The node that asked last."""
         return next(reversed(self.askers))
 
 

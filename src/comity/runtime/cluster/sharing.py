@@ -1,4 +1,4 @@
-"""From alone to one of several: a node takes the leases of what it runs, and its calls go on under them."""
+"""Turns a single node into a cluster member: it takes the leases of its active addresses, and its calls continue under them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 async def share(path: CallPath, cluster: Cluster) -> None:
-    """Let a node that was alone share the work from now on. When this returns, everything it does is written under its leases.
+    """Make a single node join a cluster. When this returns, all of its records carry fencing tokens.
 
-    The calls under way get their place among the leases in one step, in which nothing else happens. What was written without
-    leases before is durable when this returns, so other nodes see it.
+    The calls in progress get their leases in one step without an await. Records written without leases before are durable when
+    this returns, so other nodes see them.
     """
     await cluster.open()
     held = _held(path, cluster)
@@ -32,22 +32,22 @@ async def share(path: CallPath, cluster: Cluster) -> None:
     path.join(cluster)
     for seat in path.activations.seats():
         seat.token = held[seat.address].token
-    for call in path.calls.values():  # callers first: each was noted before the calls it made
+    for call in path.calls.values():  # callers first: the dict is in insertion order
         call.way = _way(call, held)
     path.sessions.save_ended()
     await path.durable()
 
 
 def _held(path: CallPath, cluster: Cluster) -> dict[str, Fence]:
-    """Return the tokens of the addresses in memory that this node holds by now."""
+    """Return the fencing tokens of the addresses in memory that this node holds."""
     fences = {address: cluster.holds.fence(address) for address in path.activations.addresses()}
     return {address: fence for address, fence in fences.items() if fence is not None}
 
 
 def _way(call: Call, held: dict[str, Fence]) -> Way:
-    """Return how a call goes on that began without leases."""
+    """Return the way of a call that began without a lease."""
     parent, address = call.parent, call.request.target
-    if parent is not None and isinstance(call.seat, Lane):  # what was handed off is waited for by the agent that handed it off
+    if parent is not None and isinstance(call.seat, Lane):  # a handoff is awaited by the agent that made it
         address = parent.request.target
     if parent is None:
         return Way(fence=held[address], is_recorded=True)

@@ -1,1 +1,1 @@
-"""Handoffs on a node, and the calls ContextCore makes of them: who hands off, who receives, in async and in sync."""
+"""Handoffs on a node: creating them, receiving them, and waiting for their results."""

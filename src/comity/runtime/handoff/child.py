@@ -1,7 +1,7 @@
-"""A handoff made by a running agent: a call of its tree like any other, which a receiver elsewhere does.
+"""A handoff made by a running agent: a child call of its tree, whose work a receiver outside this process does.
 
-The call is admitted, runs and settles here. What runs is a task that puts the work into the queue and waits, so that the
-limits, the deadline and the end of the tree reach it. A tree that is run again finds its handoff under the same id.
+The call is admitted, runs and settles here. Its code is a task that puts the work into the queue and waits, so the limits, the
+deadline and the end of the tree apply. A replayed tree finds its handoff under the same id.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from comity.runtime.handoff.spans import handed_of
 from comity.runtime.session.privacy import reveal
 from comity.runtime.tracing.standing import hung
 
-_UNDER_WAY: Final = Handed("", "", 0, "")  # until more is known: a handoff of a tree that ends early ends as its call does
+_UNDER_WAY: Final = Handed("", "", 0, "")  # placeholder: a handoff whose tree ends early ends as its call does
 
 if TYPE_CHECKING:
     from comity.runtime.call.context import Context
@@ -44,15 +44,15 @@ if TYPE_CHECKING:
 def hand_off(
     path: CallPath, desks: Callable[[], Handoffs], parent: Call, draft: Draft, expected: ExpectedOutput | None
 ) -> Coroutine[Any, Any, Reply]:
-    """Hand work off on behalf of a call under way; the reply is there when the coroutine ends."""
-    parent.calls_made += 1  # before it runs, as with any call: the tree is run again under the same ids
+    """Return a coroutine that hands work off as a child call of `parent` and returns the reply."""
+    parent.calls_made += 1  # before it runs, so parallel calls keep their ids on replay
     return _hand_off(path, desks, parent, draft, expected, parent.calls_made)
 
 
 async def _hand_off(
     path: CallPath, desks: Callable[[], Handoffs], parent: Call, draft: Draft, given: ExpectedOutput | None, number: int
 ) -> Reply:
-    # An agent that is refused and asks again must let others run, and its own deadline come.
+    # An agent that retries after each refusal must not block the event loop, or its own deadline.
     await parent.wait_in_line(parent.request.limits.pause_ms(number))
     desk, above = desks(), parent.request
     now_ms = desk.now_ms
@@ -82,7 +82,7 @@ async def _hand_off(
 
 
 def _awaited(declared: Capability, desk: Handoffs, path: CallPath) -> Capability:
-    """Return a capability that takes what the declared one takes, and has it done elsewhere."""
+    """Return a capability with the declared inputs whose code queues the work and waits for the receiver's result."""
     declared.prepare()
 
     async def wait(ctx: Context, **inputs: Any) -> Reply:  # noqa: ARG001  they are in the request
@@ -90,7 +90,7 @@ def _awaited(declared: Capability, desk: Handoffs, path: CallPath) -> Capability
         handoff = await done_elsewhere(desk, request, lambda: call.state is PAUSED)
         reply = handoff.reply or Reply.failure("the handoff ended without a reply", code="TARGET_FAILED")
         call.handed, used = handed_of(handoff), reply.usage
-        if used.total_tokens:  # by an agent of another node; what other receivers use is unknown
+        if used.total_tokens:  # reported by an agent of another node; other receivers report none
             path.charge(call, used)
         return _as_answer(desk, request, reply)
 
@@ -101,9 +101,9 @@ def _awaited(declared: Capability, desk: Handoffs, path: CallPath) -> Capability
 
 
 async def done_elsewhere(desk: Handoffs, request: Request, goes_on: Callable[[], bool] = lambda: False) -> Handoff:
-    """Put a call into the queue, or find it there, wait for its end and return it.
+    """Put a handoff into the queue, or find it there; wait for its end and return it.
 
-    A waiter that is cancelled withdraws it, unless its tree `goes_on` later or on another node, where it is waited for again.
+    Cancelling this withdraws the handoff, unless `goes_on` returns True: the tree resumes later or on another node.
     """
     handoff = Handoff(
         request=request,
@@ -116,7 +116,7 @@ async def done_elsewhere(desk: Handoffs, request: Request, goes_on: Callable[[],
         try:
             handoff = checked((await desk.perform(desk.step(Offer(handoff), request.request_id))).outcome)
             while not handoff.has_ended:
-                await ear.wait(handoff.request.deadline_at)  # that of its first life, if the tree is run again
+                await ear.wait(handoff.request.deadline_at)  # on replay, the deadline of the first run
                 handoff = desk.queue.get(request.request_id) or handoff
         except asyncio.CancelledError:
             if goes_on():
@@ -127,7 +127,7 @@ async def done_elsewhere(desk: Handoffs, request: Request, goes_on: Callable[[],
 
 
 def _as_answer(desk: Handoffs, request: Request, reply: Reply) -> Reply:
-    """Return what the receiver said in clear: it is hidden anew in the vault of the tree's own session."""
+    """Return the receiver's reply in clear; `read_result` hides it again in the vault of the tree's own session."""
     live = desk.sessions.find(request.tenant_id, result_session(request.request_id))
     if live is not None and live.vault is not None:
         reply = reveal(reply, live.vault)

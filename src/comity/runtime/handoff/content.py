@@ -1,4 +1,4 @@
-"""What is said in a handoff: checked and without personal data on its way in, in clear for the user it belongs to."""
+"""The content of handoffs: checked and without personal data when stored, in clear for their user."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MAY_HIDE: Final = re.compile(rb"\[\[[A-Z]").search  # how a token of a vault be
 
 
 class Content:
-    """What goes through the handoffs of one node."""
+    """Checks, hides and restores the content of one node's handoffs."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Content:
     def answer(
         self, request: Request, result: Any, *, message: str = "", confidence: float = 1.0
     ) -> tuple[Reply, tuple[Saved, ...]]:
-        """Return a result as the reply that ends a handoff, checked and without personal data, and what to keep for it."""
+        """Return the final reply for a result, checked and without personal data, and the records of hidden values."""
         try:
             raw = pack(result, path="result", bytes_max=REPLY_BYTES_MAX)
         except PayloadError as error:
@@ -72,7 +72,7 @@ class Content:
         return reply, saved
 
     def failure(self, request: Request, reason: str, code: str) -> Reply:
-        """Return a receiver's failure as the guardrails let it pass."""
+        """Return the reply for a receiver's failure, as the guardrails release it."""
         return guardrail.release(request, Reply.failure(reason, code=code), self._guardrails).reply
 
     def _declared_problems(self, request: Request, raw: bytes) -> tuple[Problem, ...]:
@@ -82,13 +82,13 @@ class Content:
         return () if outputs is None else outputs.check(raw).problems
 
     def hidden(self, request: Request, raw: bytes) -> tuple[bytes, tuple[Saved, ...]]:
-        """Hide personal data in what a receiver says; return what is to be kept for it."""
+        """Hide personal data in content of a receiver; return it with the records of hidden values."""
         if self._privacy is None or not self._privacy.may_hold(raw):  # as most of it
             return raw, ()
         return self._hidden(self._privacy, request, raw, result_session(request.request_id))
 
     def hidden_answer(self, request: Request, raw: bytes) -> tuple[bytes, tuple[Saved, ...]]:
-        """Hide personal data in the answer that a receiver gets."""
+        """Hide personal data in the answer to a receiver's question."""
         if self._privacy is None or not self._privacy.may_hold(raw):
             return raw, ()
         return self._hidden(self._privacy, request, raw, request.session_id)
@@ -100,16 +100,16 @@ class Content:
         return raw, sessions.saved_vault(live)
 
     def shown(self, handoff: Handoff) -> Handoff:
-        """Return a handoff as its user may see it: personal data back in its place."""
+        """Return a handoff with personal data restored, for its user."""
         if self._observer is not None:
             self._observer.shown(handoff)
         request, sessions = handoff.request, self._sessions
-        texts = (request.body, request.message, request.objective, request.context)  # all of it that is ever hidden
-        if not _MAY_HIDE(_encode((texts, handoff.reply, handoff.question, handoff.history))):  # as in most
+        texts = (request.body, request.message, request.objective, request.context)  # the fields that may hold tokens
+        if not _MAY_HIDE(_encode((texts, handoff.reply, handoff.question, handoff.history))):  # the usual case
             return handoff
         plain = _encode((request, handoff.reply, handoff.question, handoff.history))
         theirs = result_session(request.request_id)
-        if handoff.holder or handoff.has_ended:  # its receiver may have hidden more since this node looked
+        if handoff.holder or handoff.has_ended:  # the receiver's node may have hidden more values since
             sessions.forget(request.tenant_id, theirs)
         for session_id in (request.session_id, theirs):
             live = sessions.find(request.tenant_id, session_id)

@@ -1,4 +1,4 @@
-"""Whom work can be handed to, also before its receiver has ever been heard of."""
+"""The targets of handoffs: known agents, and names whose receiver may start later."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _ANYTHING: Final = ANYBODY.capabilities["anything"]
 
 
 class _Whatever(dict[str, Capability]):
-    """The capabilities of an agent that is declared elsewhere: any that has a name, with any inputs."""
+    """The capabilities of an unknown agent: any code, with any inputs."""
 
     def get(self, code: str, default: Any = None) -> Capability | None:  # type: ignore[override]
-        """Return something that takes any inputs."""
+        """Return a capability that takes any inputs."""
         return _ANYTHING if is_id(code, NAME_CHARS_MAX) else default
 
 
 class Directory(Registry):
-    """Whom work can be handed to: the agents a node knows, and any other name, since its receiver may come later."""
+    """The registry of handoff targets: the node's agents, and any other name, since its receiver may start later."""
 
     __slots__ = ("_known", "_others")
 
@@ -41,7 +41,7 @@ class Directory(Registry):
         self._others: dict[str, Address] = {}
 
     def resolve(self, target: str) -> Address | None:
-        """Return where an address leads: to an agent, to an agent that has such a capability, or to any receiver."""
+        """Return a known agent, an agent with a capability of this name, or a placeholder for an unknown receiver."""
         known = self._known.resolve(target) or self._others.get(target)
         if known is not None:
             return known

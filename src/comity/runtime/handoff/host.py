@@ -1,4 +1,4 @@
-"""Where a manager or receiver of handoffs finds the desk it works at."""
+"""`DeskHost`: how a manager or receiver of handoffs gets its desk (`Handoffs`)."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from comity.runtime.handoff.listening import Ear, closed
 
 
 class DeskHost(ABC):
-    """Works at a desk from its first use until it is closed."""
+    """Opens a desk on first use and keeps it until it is closed."""
 
     def __init__(self) -> None:
         self._is_closed = False
         self._desk: Handoffs | None = None  # once it is known
-        self._ears: dict[Ear, None] = {}  # of those who wait here
+        self._ears: dict[Ear, None] = {}  # subscriptions of this object's waiters
 
     @abstractmethod
     async def _find_desk(self) -> Handoffs:
@@ -28,7 +28,7 @@ class DeskHost(ABC):
         return self._desk
 
     async def close(self) -> None:
-        """End, and with it every waiting here."""
+        """Close this object and fail its waiters."""
         self._is_closed = True
         self._desk = None
         for ear in tuple(self._ears):

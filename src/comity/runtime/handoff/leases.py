@@ -1,4 +1,4 @@
-"""The leases of what receivers of this node have: renewed while they work, and the receiver is notified if one is lost."""
+"""The leases of handoffs that receivers of this node hold: renewed while they work; a callback reports a lost lease."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from comity.core.handoff.queue import Step
 from comity.ports import Clock, Handoffs
 from comity.runtime.agent.clock_watch import ClockWatch
 
-Lost = Callable[[str], None]  # told the id of a handoff
+Lost = Callable[[str], None]  # called with a handoff id
 
 
 class Receiver(Protocol):
-    """Takes work on a node."""
+    """A receiver of handoffs on a node."""
 
     async def stop(self) -> None:
-        """End what it does and give back what it has: the node closes."""
+        """Cancel its work and release its handoffs: the node closes."""
         ...
 
 
 class Leases:
-    """What receivers of one node hold."""
+    """Renews the leases of one node's receivers."""
 
     def __init__(
         self,
@@ -36,16 +36,16 @@ class Leases:
         watch: ClockWatch,
     ) -> None:
         self._queue = queue
-        self._append = append  # of the journal that has the queue
+        self._append = append  # of the journal with the queue
         self._clock = clock
         self._loop = loop
-        self._held: dict[str, tuple[Holder, int, Lost]] = {}  # handoff to holder, lease in ms, whom to tell that it is lost
+        self._held: dict[str, tuple[Holder, int, Lost]] = {}  # by handoff id: holder, lease in ms, callback
         self._heartbeat: asyncio.TimerHandle | None = None
         self._watch = watch
         watch.join(self)
 
     def close(self) -> None:
-        """Renew none any more."""
+        """Stop renewing leases."""
         self._watch.leave(self)
         if self._heartbeat is not None:
             self._heartbeat.cancel()
@@ -60,21 +60,21 @@ class Leases:
 
     @property
     def is_armed(self) -> bool:
-        """Whether there is one to renew."""
+        """Whether there is a lease to renew."""
         return bool(self._held)
 
     def set_anew(self) -> None:
-        """Renew all of them, and learn which are lost: the clock went apart from the loop."""
+        """Renew all leases now, and report lost ones: the wall clock and the loop's clock drifted apart."""
         if self._heartbeat is not None:
             self._heartbeat.cancel()
         self._beat()
 
     def let_go(self, handoff_id: str) -> None:
-        """Keep its lease alive no longer."""
+        """Stop renewing the lease of a handoff."""
         self._held.pop(handoff_id, None)
 
     def look_after(self, topics: set[str] | None) -> None:
-        """See what is still held of what the queue rang about; None is anything."""
+        """Check the leases of handoffs that the queue rang about; None means all."""
         for handoff_id in tuple(self._held) if topics is None else [one[1:] for one in topics if one[0] == "-"]:
             if handoff_id in self._held:
                 self._look_after(handoff_id)
@@ -95,7 +95,7 @@ class Leases:
             for one, (by, lease_ms, _) in self._held.items()
         ]
         shortest = min(lease_ms for _, lease_ms, _ in self._held.values())
-        self._append(steps, partial(self._renewed, steps))  # where the journal has failed all are lost at once
+        self._append(steps, partial(self._renewed, steps))  # if the journal has failed, all leases are lost
         self._heartbeat = self._loop.call_later(shortest / 3000, self._beat)
 
     def _renewed(self, steps: list[Step], error: Exception | None) -> None:

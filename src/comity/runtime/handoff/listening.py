@@ -1,4 +1,4 @@
-"""Waiting for what the handoff queue rings about."""
+"""Waiting for notifications (*rings*) of the handoff queue."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Self
 
 from comity.errors import UnavailableError
 
-Arm = Callable[[int | None], None]  # see that the node looks at the queue at such a time, in ms
+Arm = Callable[[int | None], None]  # sets the timer that reads the queue, in ms
 
 
 def closed() -> UnavailableError:
@@ -17,16 +17,16 @@ def closed() -> UnavailableError:
 
 
 class Ear:
-    """Hears of some topics from the moment it is entered, so that nothing is missed between looking and waiting."""
+    """A subscription to topics, active from `__enter__`, so no ring is missed between reading the queue and waiting."""
 
     __slots__ = ("_arm", "_ears", "_error", "_host", "_is_rung", "_topics", "_waiter", "due_at")
 
     def __init__(
         self, arm: Arm, ears: dict[str, tuple[Ear, ...]], topics: tuple[str, ...], host: dict[Ear, None] | None
     ) -> None:
-        self.due_at: int | None = None  # when the waiter expects to be woken at the latest
+        self.due_at: int | None = None  # when the waiter must be woken at the latest
         self._arm = arm
-        self._host = host  # those of one manager or receiver, which end with it; None for an ear that ends with its call
+        self._host = host  # the ears of a manager or receiver, closed with it; None for the ear of a call
         self._error: Exception | None = None
         self._ears = ears
         self._topics = topics
@@ -50,9 +50,9 @@ class Ear:
                 self._ears[topic] = tuple(ear for ear in ears if ear is not self)
 
     def wait(self, due_at: int | None) -> asyncio.Future[None]:
-        """Return what to wait for until something is heard; `due_at` is when the node has to look at the queue anyway.
+        """Return a future that the next ring resolves; at `due_at` the node reads the queue anyway.
 
-        Raises why nothing will be heard any more.
+        Raises the error of `fail` if no ring will come any more.
         """
         if self._error is not None:
             raise self._error
@@ -65,14 +65,14 @@ class Ear:
         return waiter
 
     def ring(self) -> None:
-        """Wake the waiter, or the next one."""
+        """Resolve the waiter's future, or the next waiter's at once."""
         if self._waiter is None or self._waiter.done():
             self._is_rung = True
         else:
             self._waiter.set_result(None)
 
     def fail(self, error: Exception) -> None:
-        """Fail the waiter, or the next one; not a call, which gets its error when it ends, and may go on after a restart."""
+        """Fail the waiter, or the next one; not the ear of a call, which ends otherwise or resumes after a restart."""
         if self._host is None:
             return
         self._error = error

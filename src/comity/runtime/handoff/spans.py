@@ -1,4 +1,4 @@
-"""The spans of handoffs: one for the handoff, from where it was made to where it ended, and one below it for its result."""
+"""The spans of handoffs: one from creation to end, and a child span for the result."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _MS_NS = 1_000_000
 
 
 def handed_of(handoff: Handoff) -> Handed:
-    """Return what the span of a handoff says of it."""
+    """Return the span fields of a handoff."""
     has_result = handoff.state in _BY_A_RECEIVER and handoff.fence > 0
     span_id = result_span_id(handoff.id, handoff.fence) if has_result else ""
     return Handed(handoff.receiver, handoff.state.value, handoff.attempts, handoff.result_trace_id, span_id)
 
 
 def record(recorder: Recorder, handoff: Handoff) -> None:
-    """Leave the spans of a handoff that ended here. One within a tree of calls is the tree's, but for its result."""
+    """Record the spans of a handoff that ended here; for a handoff within a call tree only the result's span."""
     request, reply = handoff.request, handoff.reply
     if recorder.ended is None or reply is None:
         return
@@ -48,7 +48,7 @@ def record(recorder: Recorder, handoff: Handoff) -> None:
 
 
 def _source(handoff: Handoff) -> tuple[Link, ...]:
-    """Return a link to where the result was worked out, if that is a trace of its own and known here."""
+    """Return a link to the trace that produced the result, if that is another trace and known here."""
     here = ambient.current() if ambient.is_used() else None
     if here is None or here.trace_id != handoff.result_trace_id or here.trace_id == handoff.request.trace_id:
         return ()
@@ -56,7 +56,7 @@ def _source(handoff: Handoff) -> tuple[Link, ...]:
 
 
 def results_in(spans: Iterable[Span]) -> list[tuple[str, Any]]:
-    """Return the handoffs whose results the spans of a trace say, and each result, newest first."""
+    """Return the handoff ids and results in the spans of a trace, newest first."""
     found = []
     for span in sorted(spans, key=lambda one: -one.end_ns):
         names = [(one, span.attributes.get(name) or span.attributes.get(old)) for one, name, old in _RESULT_NAMES]

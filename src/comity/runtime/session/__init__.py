@@ -1,1 +1,1 @@
-"""Sessions under way, and personal data in them."""
+"""Sessions in memory, and personal data in them."""

@@ -1,4 +1,4 @@
-"""What people who decide approvals are shown of hidden values: what the node grants them, and everything that is their own."""
+"""Which hidden values an approver sees: the types that the node grants them, and all values of their own session."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ if TYPE_CHECKING:
 
 
 class Approver(Struct, frozen=True):
-    """A person who decides, as `node.approvals` and `node.decide` were told; without a tenant the person answers for all."""
+    """A person who decides approvals, as given to `node.approvals` and `node.decide`; without a tenant, for all tenants."""
 
     name: str
     tenant_id: str | None = None
 
     def sees(self, approval: Approval) -> bool:
-        """Return whether a question is one of this person's tenant."""
+        """Return whether an approval belongs to this person's tenant."""
         return self.tenant_id is None or self.tenant_id == approval.tenant_id
 
     def is_own(self, approval: Approval) -> bool:
-        """Return whether this person is the user whose call asks."""
+        """Return whether this person is the user of the call that needs the approval."""
         return (self.name, self.tenant_id or "default") == (approval.user_id, approval.tenant_id)
 
 
 def question(approval: Approval, person: Approver, privacy: Privacy | None, sessions: Sessions) -> Approval:
-    """Return a question with the values that this person may see in their places."""
+    """Return the approval with the hidden values restored that this person may see."""
     types = _types(approval, person, privacy)
     vault = None if types == frozenset() else _vault(approval, approval.session_id, sessions)
     return approval if vault is None else replace(approval, inputs=restore_value(approval.inputs, vault, types))
@@ -47,9 +47,9 @@ def outcome(
     privacy: Privacy | None,
     sessions: Sessions,
 ) -> Reply:
-    """Return the reply that this person gets for a call that went on: as it is stored, with the values that they may see.
+    """Return the reply of a resumed call for this person: as stored, with the hidden values restored that they may see.
 
-    `reply` is what the call's own user gets.
+    `reply` is the one for the call's own user.
     """
     types = _types(approval, person, privacy)
     if types is None:

@@ -1,4 +1,4 @@
-"""Sessions with what their vaults hide put back, for those who may see it."""
+"""Sessions with hidden values restored from their vaults, for readers who may see them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from comity.core.session.session import Session
 
 
 def in_clear(plain: dict[str, Any], vault: Vault | None) -> dict[str, Any]:
-    """Return plain data with what the vault of its session hides put back."""
+    """Return the data with the values of its session's vault restored."""
     return plain if vault is None else dict(restore_value(plain, vault))
 
 
 def seen(session: Session, vault: Vault, types: frozenset[str]) -> Session:
-    """Return a session as one may see it who sees these types of personal data in clear."""
+    """Return a session with hidden values of these types restored."""
     text, value = partial(restore_text, vault=vault, types=types), partial(restore_value, vault=vault, types=types)
     return replace(
         session,

@@ -1,4 +1,4 @@
-"""Erasing a session or a person for good, whatever runs."""
+"""Erases a session or a person for good, even while calls run in it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class _Owned(msgspec.Struct, frozen=True):
-    """What the head of a stored session says of whose it is."""
+    """The owner fields in the head of a stored session."""
 
     id: str
     tenant_id: str
@@ -31,10 +31,10 @@ _decode = msgspec.json.Decoder(_Owned).decode
 
 
 async def erase_session(path: CallPath, journal: Journal, tenant_id: str, session_id: str) -> int:
-    """Remove everything that was said in a session; return how many records that were.
+    """Erase the content of a session; return the number of records.
 
-    What runs in it is cancelled first: its end, and all it wrote before, is erased with the rest, and it writes nothing after.
-    Only the call that asks for the erasure goes on. It can add nothing to the session, and its own end is written as usual.
+    Calls of the session are cancelled first; their records are erased too, and they write nothing afterwards. Only the call
+    that asks for the erasure continues: it can add nothing to the session, and its own end is recorded as usual.
     """
     gone = 0
     while True:
@@ -44,16 +44,16 @@ async def erase_session(path: CallPath, journal: Journal, tenant_id: str, sessio
         for call in running:
             await path.reply_of(call)
         user_id = ""
-        with contextlib.suppress(UnavailableError):  # whose it is cannot be read, and it is erased all the same
+        with contextlib.suppress(UnavailableError):  # the owner cannot be read; erase it anyway
             user_id = path.sessions.owner_of(tenant_id, session_id)
         if user_id:
             path.memories.forget_session(tenant_id, user_id, session_id)
         await path.durable()
         await path.recorder.drained()
-        if _running(path, tenant_id, session_id):  # it came meanwhile
+        if _running(path, tenant_id, session_id):  # a call arrived meanwhile
             continue
         path.sessions.drop(tenant_id, session_id)
-        # In a long store this takes seconds: calls go on meanwhile, and what came in this session is erased in a further round.
+        # In a large store this takes seconds. Calls that arrive in the session meanwhile are erased in a further round.
         gone += (
             await aside(journal.erase, tenant_id, session_id) if journal.prunes_aside else journal.erase(tenant_id, session_id)
         )
@@ -63,7 +63,7 @@ async def erase_session(path: CallPath, journal: Journal, tenant_id: str, sessio
 
 
 async def erase_person(path: CallPath, journal: Journal, tenant_id: str, user_id: str) -> int:
-    """Remove everything of a person: each of their sessions, and what is remembered of them; return how many records."""
+    """Erase all sessions of a person and the memory of them; return the number of records."""
     await path.durable()
     sessions = journal.sessions_of(tenant_id, user_id)
     for _, raw in journal.list_documents(Document.SESSION):
@@ -79,7 +79,7 @@ async def erase_person(path: CallPath, journal: Journal, tenant_id: str, user_id
 
 
 def _running(path: CallPath, tenant_id: str, session_id: str) -> list[Call]:
-    """Return the trees and parts of trees in a session, but for the one whose code asks."""
+    """Return the topmost calls of each tree in a session, except the call that asks for the erasure."""
     task = asyncio.current_task()
     asking = next((call.top for call in path.calls.values() if call.task is task), None)
     return [

@@ -1,4 +1,4 @@
-"""Resolving references to a conversation: for the user whose session it is, and for no other user."""
+"""Resolves history references, only for the user who owns the session."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 def resolve(
     sessions: Sessions, tenant_id: str, user_id: str, reference: str, policy: str | int = "full"
 ) -> tuple[Live, tuple[Turn, ...]]:
-    """Return the session that a reference names, and its turns as far as the reference and a policy both show them.
+    """Return the session of a reference, and its turns as far as both the reference and the policy show them.
 
-    Raises `RefusedError` IDENTITY_MISMATCH if there is no such session of this user: whether it is another's is not told.
+    Raises `RefusedError` IDENTITY_MISMATCH if this user has no such session, without saying whether another user has.
     """
     named = read_reference(reference)
     live = sessions.find(tenant_id, named.session_id)
@@ -34,7 +34,7 @@ def resolve(
 
 
 def resolve_for(path: CallPath, call: Call, reference: str) -> tuple[Turn, ...]:
-    """Resolve a reference for the agent of a call, with personal data as that agent sees it; a refusal is in the audit."""
+    """Resolve a reference for the agent of a call, with personal data hidden as for that agent; audit a refusal."""
     request = call.request
     try:
         live, turns = resolve(path.sessions, request.tenant_id, request.user_id, reference, request.history)
@@ -43,7 +43,7 @@ def resolve_for(path: CallPath, call: Call, reference: str) -> tuple[Turn, ...]:
         raise
     if live.vault is None or not turns:
         return turns
-    # Each session hides under tokens of its own, and this agent knows those of the session it works in.
+    # Each session has its own placeholder tokens; this agent knows only those of its call's session.
     clear, show = partial(restore_text, vault=live.vault), path.session_of(call).show
     return tuple(
         replace(turn, **{name: show(clear(getattr(turn, name))) for name in ("role", "text", "task")}) for turn in turns

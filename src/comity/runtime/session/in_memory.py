@@ -1,4 +1,4 @@
-"""Which sessions are in memory: those in use, and the most recently used beyond them."""
+"""The cache of sessions: all in use, and the most recently used others."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from comity.runtime.session.live import Live
 
 LIVE_MAX: Final = 10_000  # sessions kept in memory beyond those in use; others are read from the store again
 LIVE_BYTES_MAX: Final = 64 * 1024 * 1024  # of these sessions, as they are stored
-OWN_MAX: Final = 100  # of these, sessions that are the own ones of calls that ended: seldom does another call name one
-_PUT_AWAY: Final = LIVE_MAX // 10  # sessions put away at once: finding out which are in use takes a look at every call
+OWN_MAX: Final = 100  # cached implicit sessions of ended calls: another call seldom names one
+_PUT_AWAY: Final = LIVE_MAX // 10  # sessions evicted at once: finding those in use scans all calls
 
 
 class InMemory(ABC):
     """The sessions of a node that are in memory."""
 
     def __init__(self, calls: Mapping[str, Call]) -> None:
-        self._calls = calls  # under way, by request id
+        self._calls = calls  # in progress, by request id
         self._live: dict[tuple[str, str], Live] = {}  # by tenant and id
-        self._room = LIVE_MAX  # how many may be in memory before some are put away
+        self._room = LIVE_MAX  # how many may be in memory before some are evicted
         self._live_bytes = 0  # of them, as they are stored
         self._room_bytes = LIVE_BYTES_MAX
-        self._own: list[Live] = []  # of calls that ended since own sessions were last put away
+        self._own: list[Live] = []  # implicit sessions of calls that ended since the last eviction of such sessions
 
     @abstractmethod
     def forget(self, tenant_id: str, session_id: str) -> None:
@@ -42,7 +42,7 @@ class InMemory(ABC):
         return live
 
     def _put_parts(self, live: Live, parts: Parts) -> None:
-        """Take what the store has of a session for what the next save is compared with."""
+        """Set the stored parts, with which the next save is compared."""
         if self._live.get((live.session.tenant_id, live.session.id)) is live:
             self._live_bytes += parts.size - live.parts.size
         live.parts = parts
@@ -56,7 +56,7 @@ class InMemory(ABC):
         return live
 
     def rest(self, live: Live) -> None:
-        """Note that the call has ended whose own session this is; put such sessions away now and then, the vaults with them."""
+        """Note that the call of this implicit session has ended; evict such sessions in batches, with their vaults."""
         self._own.append(live)
         if len(self._own) >= OWN_MAX:
             own, self._own = self._own, []
@@ -67,7 +67,7 @@ class InMemory(ABC):
                     self.forget(*place)
 
     def _put_away(self) -> None:
-        """Make room, the least recently used first. One that a call uses stays: it would be there twice."""
+        """Evict the least recently used sessions. A session in use stays: reading it again would make a second copy."""
         in_use = {call.live for call in self._calls.values()}
         idle = [(live.used_at, place) for place, live in self._live.items() if live not in in_use]
         idle.sort()

@@ -1,4 +1,4 @@
-"""A session in memory, with its vault and with the calls that ended in it and are not written yet."""
+"""A session in memory, with its vault and the ended calls that are not saved in it yet."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from comity.core.session.parts import Parts
 from comity.core.session.session import Change, Session
 from comity.runtime.session.merging import Standing
 
-# Of calls that ended in a session and are not written yet: no more than its conversation would keep of them.
+# Size of the ended calls that are not saved yet: no more than the conversation would keep of them.
 ENDED_BYTES_MAX: Final = 2 * TURNS_CHARS_MAX
 ENDED_MAX: Final = TURNS_MAX // 2
-UNCOUNTED_BYTES: Final = ENDED_BYTES_MAX // 2 // ENDED_MAX  # of a request: as many as are kept have half of the bytes at most
-SEPARATOR: Final = "\x1f"  # which no name can hold
+UNCOUNTED_BYTES: Final = ENDED_BYTES_MAX // 2 // ENDED_MAX  # a smaller request is not counted
+SEPARATOR: Final = "\x1f"  # cannot occur in a name
 UNSEALED: Final = (-1, b"")
 
 
 class Noted(NamedTuple):
-    """A session without and with the calls that ended in it and are not saved yet, and what these calls changed."""
+    """A session before and after the ended calls that are not saved yet, and the changes of these calls."""
 
     before: Session
     session: Session
@@ -30,13 +30,13 @@ class Noted(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """What a session keeps of a call with a long reply, which itself is not kept."""
+    """What a session keeps of a call with a long reply, instead of the reply."""
 
     told: core.Say | None
     answer: core.Answer
 
 
-Ended = tuple[Request, Reply | Kept, int]  # with when it ended
+Ended = tuple[Request, Reply | Kept, int]  # and the time of its end
 Answered = tuple[Request, Reply | Kept]
 
 
@@ -60,21 +60,21 @@ class Live:
         is_stored: bool = True,
     ) -> None:
         self.session = session
-        self.parts = parts or Parts()  # where the store has what is in it
+        self.parts = parts or Parts()  # the rows that hold it in the store
         self.is_stored = is_stored  # the store has it, or will
-        self.is_gone = False  # it was erased: what still holds it must not bring it back
-        self.noted_at = noted_at  # when its use was last noted, or need not be
+        self.is_gone = False  # it was erased: code that still refers to it must not save it again
+        self.noted_at = noted_at  # when its use was last recorded
         self.used_at = max(session.used_at, noted_at)
         self.vault = vault
         self.vault_version = vault_version
         self.vault_saved = 0 if vault is None else len(vault)
-        self.ended_bytes = 0  # of the larger requests and replies in `ended`, at least
-        self.sealed = UNSEALED  # how many values there were when it was encrypted, and as what
-        # Calls that ended and are not in `session` yet: those of users without a message, and the newest of each capability.
+        self.ended_bytes = 0  # size of the larger requests and replies in `ended`
+        self.sealed = UNSEALED  # the encrypted vault, and its number of values
+        # Ended calls that are not in `session` yet: users' calls without a message, and the newest of each capability.
         self.ended: deque[Ended] | None = None
         self.answers: dict[tuple[str, str], Answered] | None = None
         self.noted: Noted | None = None
-        self.standing = Standing()  # against what other nodes write
+        self.standing = Standing()  # unsaved changes, where several nodes write the session
 
     @property
     def key(self) -> str:
@@ -92,7 +92,7 @@ def kept(request: Request, reply: Reply, at_ms: int = 0) -> Kept:
 
 
 def size_of(ended: Ended) -> int:
-    """Return how many bytes are kept of a call that ended; a short reply does not count."""
+    """Return the size of an ended call; a short reply does not count."""
     request, reply, _ = ended
     if not isinstance(reply, Kept):
         return len(request.body)
@@ -100,8 +100,8 @@ def size_of(ended: Ended) -> int:
 
 
 def drop_older(live: Live, ended: deque[Ended]) -> None:
-    """Drop the oldest calls that are not written yet, down to a quarter of the bytes they may have; their answers stay."""
-    left = live.ended_bytes = 0  # counted anew: some have left by themselves, small ones did not count
+    """Drop the oldest unsaved calls, down to a quarter of `ENDED_BYTES_MAX`; their answers stay."""
+    left = live.ended_bytes = 0  # recounted: some calls have left the deque, small ones were not counted
     for one in reversed(ended):
         size = size_of(one)
         if left and live.ended_bytes + size > ENDED_BYTES_MAX // 4:

@@ -1,7 +1,7 @@
-"""What a node remembers of its users across sessions: kept in the store, in clear only for a call of that user.
+"""Memory of users across sessions, kept in the store and decrypted only for calls of that user.
 
-The text of a fact is encrypted where it is stored, under a key outside the store. An agent sees it as it sees its session:
-personal data as tokens of the session's vault, in clear only what its capability is granted.
+The text of a fact is encrypted in the store, with a key outside it. An agent sees it as it sees its session: personal data as
+tokens of the session's vault, in clear only the types that its capability is granted.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ class Memories:
         self._read: dict[str, tuple[bytes, Memory]] = {}  # as stored, and decrypted
 
     def of(self, tenant_id: str, user_id: str) -> Memory:
-        """Return what is remembered of a user now, also by other processes of the store."""
+        """Return the current memory of a user, with changes by other processes of the store."""
         return self._load(key_of(tenant_id, user_id))[1]
 
     def change(self, tenant_id: str, user_id: str, how: Callable[[Memory], Memory | None]) -> Memory | None:
-        """Change what is remembered of a user and return it; None if `how` finds nothing to change."""
+        """Replace the memory of a user by the result of `how` and return it; None if `how` returns None."""
         key = key_of(tenant_id, user_id)
         version, memory = self._load(key)
         changed = how(memory)
@@ -49,7 +49,7 @@ class Memories:
         return changed
 
     def reported(self, request: Request, reply: Reply, vault: Vault | None, now_ms: int) -> tuple[Saved, ...]:
-        """Return the record of what an agent found out about the user of its call; the store keeps it with the call's end."""
+        """Return the record of a reply's `new_facts` about the user, to be appended with the call's end."""
         source = request.target.partition("/")[0]
         new = [
             Fact(
@@ -67,27 +67,27 @@ class Memories:
         key = key_of(request.tenant_id, request.user_id)
         try:
             version, memory = self._load(key)
-        except UnavailableError as error:  # the call ends all the same
+        except UnavailableError as error:  # the call settles anyway
             log.warning("what %s found out about its user is not remembered: %s", request.request_id, error)
             return ()
         changed = core.learn(memory, new)
         return () if changed == memory else self._saved(key, version, changed)
 
     def forget_session(self, tenant_id: str, user_id: str, session_id: str) -> None:
-        """Forget what was last reported in a session."""
+        """Remove the facts that were last reported in a session."""
         key = key_of(tenant_id, user_id)
         found = self._journal.load(Document.MEMORY, key)
         if found is not None and (kept := without_session(found[1], session_id)) is not None:
             self._journal.append((Saved(Document.MEMORY, key, found[0] + 1, kept),))
 
     def erase(self, tenant_id: str, user_id: str) -> bool:
-        """Forget everything; return whether there was anything. Nothing of it may be on its way to the store."""
+        """Erase the memory of a user; return whether there was any. No append of it may be pending."""
         key = key_of(tenant_id, user_id)
         self._read.pop(key, None)
         return self._journal.remove(Document.MEMORY, key)
 
     def now_ms(self) -> int:
-        """Return the time."""
+        """Return the time in epoch milliseconds."""
         return self._clock.now_ns() // 1_000_000
 
     def _load(self, key: str) -> tuple[int, Memory]:
@@ -114,7 +114,7 @@ class Memories:
 
 
 class UserMemory:
-    """What is remembered of one user, in clear, to be listed, corrected and erased. `node.memory(user_id)` is one."""
+    """The memory of one user in clear, to be listed, corrected and erased; returned by `node.memory(user_id)`."""
 
     __slots__ = ("_durable", "_memories", "tenant_id", "user_id")
 
@@ -126,7 +126,7 @@ class UserMemory:
 
     @property
     def facts(self) -> tuple[Fact, ...]:
-        """What is known, each with id, source, confidence and time, oldest first."""
+        """The facts, each with id, source, confidence and time, oldest first."""
         return self._memories.of(self.tenant_id, self.user_id).facts
 
     @property
@@ -135,11 +135,11 @@ class UserMemory:
         return self._memories.of(self.tenant_id, self.user_id).dropped
 
     def get(self, key: str) -> Fact | None:
-        """What is known under a key (`key: value`); None if nothing is."""
+        """Return the fact under a key (`key: value`), or None."""
         return self._memories.of(self.tenant_id, self.user_id).find(key)
 
     async def correct(self, fact_id: str, text: str, *, by: str) -> Fact | None:
-        """Put a fact right, in the name of a person; no agent changes it any more. None if there is no such fact."""
+        """Correct a fact in the name of a person, after which no agent can change it. Return None if there is no such fact."""
         now_ms, clear = self._memories.now_ms(), take_text(text, "text")
         changed = self._memories.change(
             self.tenant_id, self.user_id, lambda memory: core.correct(memory, fact_id, clear, by=by, now_ms=now_ms)

@@ -1,8 +1,8 @@
-"""Sessions that several nodes write: each write names the version it was made from, and is made anew where that was replaced.
+"""Sessions that several nodes write, with optimistic concurrency: each write names the version it is based on.
 
-What a node changes in a session it shows at once, and keeps until the store has taken it. Where another node was first, the
-store refuses the append as a whole; the session is read again, the changes that were not taken are applied to it in order, and
-the append is repeated. Hidden values are merged: no two nodes give out the same token.
+A node sees its own changes at once and keeps them until the store has taken them. If another node wrote first, the store
+refuses the whole append; the node reads the session again, applies its pending changes in order, and repeats the append. Vaults
+are merged: no two nodes issue the same token.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from comity.errors import DocumentChangedError, UnavailableError
 from comity.ports import Journal, Then
 
 Apply = Callable[[Session], Session]
-NEVER: Final = (0, 0)  # made from nothing
+NEVER: Final = (0, 0)  # based on no version
 _MERGED: Final = frozenset({Document.SESSION, Document.VAULT})
-_REPLACED: Final = _MERGED | {Document.PART}  # what is made anew where another node was first; a row comes with its head
+_REPLACED: Final = _MERGED | {Document.PART}  # rebuilt after a conflict; a row is rebuilt with its head
 
 
 class Standing:
-    """Where a session in memory stands against the store.
+    """The pending changes of a session in memory, relative to the store.
 
-    A change that was made on terms is written by its own append and by no other: what ends a call stands in the session if the
-    call has ended, and never else. An append that is refused is made again with its own changes. Until then memory shows these
-    changes, and the documents of other appends leave them out. What was changed on no terms goes into the next document.
+    A change on terms (such as the end of a call) is written only by its own append, so the session has it if and only if the
+    call has ended. A refused append is repeated with its own changes. Until then memory shows these changes, and the documents
+    of other appends omit them. A change without terms goes into the next document.
     """
 
     __slots__ = (
@@ -41,23 +41,23 @@ class Standing:
     )  # fmt: skip
 
     def __init__(self) -> None:
-        self.base = NEVER  # version and checksum of the document that it was last written as, or read from
+        self.base = NEVER  # version and checksum of the document last written or read
         self.vault_base = NEVER
-        self.is_written = False  # the store has had it: where it has it no longer, it was erased
-        self.epoch = 0  # grows when it was read anew: what was written before and not taken yet is refused
-        self.since_read: set[Document] = set()  # kinds of documents that were appended since it was read anew
-        self.unanswered = 0  # appends with a document of it that the store has neither taken nor refused yet
+        self.is_written = False  # the store has had it: if it is missing there now, it was erased
+        self.epoch = 0  # grows with each reread: pending appends of earlier epochs will be refused
+        self.since_read: set[Document] = set()  # kinds of documents appended since the last reread
+        self.unanswered = 0  # its appends that the store has neither taken nor refused yet
         self._numbered = 0
-        self._changes: dict[int, Apply] = {}  # that the store has not taken yet, in order
+        self._changes: dict[int, Apply] = {}  # pending changes by number, in order
         self._fresh: list[int] = []  # changes that are in no append yet
-        self._bound: set[int] = set()  # changes that were made on terms
-        self._aside: list[int] = []  # of these, those of appends before it was read anew: shown, and in no document
-        self._document: Session | None = None  # the session without those; None if there are none
-        self._on_its_way: dict[tuple[int, int], frozenset[int]] = {}  # documents, with the changes in each
+        self._bound: set[int] = set()  # changes on terms
+        self._aside: list[int] = []  # changes on terms of refused appends: shown, but in no document
+        self._document: Session | None = None  # the session without `_aside`; None if that is empty
+        self._on_its_way: dict[tuple[int, int], frozenset[int]] = {}  # pending documents, with the changes in each
 
     @property
     def is_settled(self) -> bool:
-        """Whether the store has everything that was changed here."""
+        """Whether no change is pending."""
         return not self._changes and not self.unanswered
 
     def note(self, change: Apply) -> None:
@@ -69,35 +69,35 @@ class Standing:
             self._document = change(self._document)
 
     def take(self, *, has_terms: bool) -> tuple[int, ...]:
-        """Return the numbers of the changes that go into the append that is made now."""
+        """Return the numbers of the changes that the current append writes."""
         taken, self._fresh = tuple(self._fresh), []
         if has_terms:
             self._bound.update(taken)
         return taken
 
     def document(self, shown: Session) -> Session:
-        """Return the session as the next append writes it: without the changes that other appends carry."""
+        """Return the session as the next append writes it: without the changes that only other appends may write."""
         return shown if self._document is None else self._document
 
     def shown(self, document: Session) -> Session:
-        """Return a session with the changes that wait for their own append to be made again."""
+        """Return a session with the changes whose own append waits to be repeated."""
         for number in self._aside:
             document = self._changes[number](document)
         return document
 
     def forget(self, numbers: Sequence[int], shown: Session) -> Session:
-        """Return the session to be shown without some changes: the store has taken them, or never will."""
+        """Drop changes that the store has taken or never will; return the session to show."""
         for number in numbers:
             self._changes.pop(number, None)
         self._bound.difference_update(numbers)
         return self._move(numbers, (), shown)
 
     def is_aside(self, numbers: Sequence[int]) -> bool:
-        """Return whether documents leave some of these changes out."""
+        """Return whether documents omit some of these changes."""
         return not set(numbers).isdisjoint(self._aside)
 
     def include(self, numbers: Sequence[int], shown: Session) -> Session:
-        """Put the changes of an append that is made again into its document, and return the session to be shown."""
+        """Put the changes of a repeated append into its document, and return the session to show."""
         return self._move(numbers, [one for one in numbers if one in self._aside], shown)
 
     def _move(self, numbers: Sequence[int], applied: Sequence[int], shown: Session) -> Session:
@@ -111,12 +111,12 @@ class Standing:
         return self.shown(document)
 
     def begin_anew(self) -> None:
-        """Note that the session is being read from the store: what was appended before does not count any more."""
+        """Start a new epoch: the session is being read from the store, and pending appends will be refused."""
         self.epoch += 1
         self.since_read.clear()
 
     def rebase(self, session: Session, stored: tuple[int, int]) -> Session:
-        """Return a session as the store has it, as it is to be shown, with the changes that are not in it yet."""
+        """Apply the pending changes to a session read from the store, and return the session to show."""
         self.base = stored
         known = self._on_its_way.get(stored, frozenset())
         missing = [one for one in self._changes if one not in known]
@@ -128,11 +128,11 @@ class Standing:
         return self.shown(session)
 
     def made_from(self, kind: Document, key: str) -> Version:
-        """Return the version of a document that the next one is made from."""
+        """Return the version that the next document is based on."""
         return Version(kind, key, *(self.base if kind is Document.SESSION else self.vault_base))
 
     def wrote(self, saved: Saved) -> None:
-        """Note a document as the version that the next one is made from."""
+        """Note a document as the version that the next one is based on."""
         self.since_read.add(saved.kind)
         now = saved.version, checksum(saved.data)
         if saved.kind is Document.SESSION:
@@ -142,7 +142,7 @@ class Standing:
             self.vault_base = now
 
     def arrived(self, saved: Saved) -> None:
-        """Note what became of a document: it is written, or never will be."""
+        """Note that a document was written or refused."""
         self._on_its_way.pop((saved.version, checksum(saved.data)), None)
 
 
@@ -177,20 +177,20 @@ class Sessions(Protocol):
         ...
 
     def reread(self, live: Any) -> bool:
-        """Read one from the store; return whether it is still there."""
+        """Read a session from the store; return whether it still exists."""
         ...
 
     def saved_again(self, live: Any, changes: tuple[int, ...]) -> tuple[Saved, ...]:
-        """Return the records of a session that was read anew, with the changes of an append that is made again."""
+        """Return the records of a session that was read again, with the changes of a repeated append."""
         ...
 
     def sealed_vault(self, live: Any, vault: Any) -> Saved:
-        """Return the record of its vault as it is now."""
+        """Return the record of the session's current vault."""
         ...
 
 
 class Merging:
-    """Appends of a node that shares its sessions with others."""
+    """Appends of a node whose sessions other nodes write too."""
 
     def __init__(self, sessions: Sessions, journal: Journal) -> None:
         self._sessions = sessions
@@ -204,10 +204,10 @@ class Merging:
         after: Sequence[tuple[Live, Version]] = (),
         changes: Mapping[str, tuple[int, ...]] = MappingProxyType({}),
     ) -> None:
-        """Append records; sessions among them only as what comes next after what the store has.
+        """Append records; the store takes sessions among them only if they are based on its current version.
 
-        `after` are documents that must have been written before: they hold what was to be written with these records. `changes`
-        are those of an append that is repeated, by the keys of its sessions.
+        `after` are documents that must have been written before: they hold changes that belong with these records. `changes`
+        are those of a repeated append, by session key.
         """
         if not after and not any(type(one) is Saved for one in records):  # as most are
             self._journal.append(records, then, terms)
@@ -219,7 +219,7 @@ class Merging:
             live = self._sessions.at(one.key) if type(one) is Saved and one.kind in _MERGED else None
             if live is not None:
                 assert type(one) is Saved
-                # Of several versions in one append the last is written, after what the first was made from.
+                # Of several versions in one append the last is written, based on the version of the first.
                 versions.setdefault((one.kind, one.key), live.standing.made_from(one.kind, one.key))
                 live.standing.wrote(one)
                 marks.append(self._mark(live, one.kind, changes, has_terms=has_terms))
@@ -235,8 +235,8 @@ class Merging:
     def claim(self, accepted: Record, saved: Saved, live: Live, then: Then, terms: Terms) -> None:
         """Append a call with the first version of the session it names, whose user `terms` check.
 
-        A session that another node began first stays as it is, and the call is accepted all the same: what the call does next
-        builds on its acceptance, so no change of a document may delay that.
+        If another node has stored that session first, it stays as it is, and the call is accepted anyway: the call's next steps
+        need its acceptance, so a conflict must not delay it.
         """
         live.standing.wrote(saved)
         live.standing.unanswered += 1
@@ -277,7 +277,7 @@ class Merging:
                 one.live.session = standing.forget(one.changes, one.live.session)
                 if error is None:
                     standing.is_written |= one.kind is Document.SESSION
-                else:  # what it changed never happened
+                else:  # the append failed, so drop its changes
                     with contextlib.suppress(UnavailableError):
                         self._sessions.reread(one.live)
             if then is not None:
@@ -287,19 +287,19 @@ class Merging:
                 live.standing.arrived(saved)
 
     def _repeat(self, records: list[Record], then: Then | None, terms: Terms | None, marks: list[Mark]) -> None:
-        """Append the rest of some records again, with their sessions as they are after another node's change."""
+        """Repeat an append after a conflict, with its sessions rebuilt on the other node's version."""
         after: list[tuple[Live, Version]] = []
         again: list[Saved] = []
         erased: set[str] = set()
         changes: dict[str, tuple[int, ...]] = {}
         for one in marks:
-            # Each once: an append that is made again marks all of them with every document of the session.
+            # Without duplicates: a repeated append marks every document of the session with all of its changes.
             changes[one.live.key] = tuple(dict.fromkeys((*changes.get(one.live.key, ()), *one.changes)))
         for live, kind, epoch in dict.fromkeys((one.live, one.kind, one.epoch) for one in marks):
             standing = live.standing
             if live.is_gone or live.key in erased:
                 continue
-            # Another append may have read it anew since, or a call that used it: the latter appends nothing.
+            # Another append, or a call that used the session, may have read it again since; the latter appends nothing.
             if standing.epoch == epoch and not self._sessions.reread(live):
                 erased.add(live.key)
             elif kind in standing.since_read and not (kind is Document.SESSION and standing.is_aside(changes[live.key])):
@@ -312,5 +312,5 @@ class Merging:
 
 
 def _standings(marks: Sequence[Mark]) -> list[Standing]:
-    """Return where the sessions of an append stand, each once."""
+    """Return the standings of an append's sessions, without duplicates."""
     return list({id(one.live): one.live.standing for one in marks}.values())

@@ -1,6 +1,6 @@
-"""A user's memory as it is stored: what its facts and notes say is encrypted, all else can be read.
+"""The stored form of a user's memory: only the texts of facts and notes are encrypted.
 
-So a fact can be forgotten, with the session it came from or with its user, also where the key is lost.
+So facts can be erased with their session or user even if the key is lost.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from comity.ports import Cipher
 
 
 class _Sealed(Fact, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
-    """A fact as it is stored, its text empty."""
+    """A stored fact: the encrypted text in `sealed`, `text` empty."""
 
     sealed: bytes
 
 
 class _SealedNote(Note, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
-    """A note as it is stored, its text empty."""
+    """A stored note: the encrypted text in `sealed`, `text` empty."""
 
     sealed: bytes
 
@@ -41,7 +41,7 @@ decode = msgspec.json.Decoder(StoredMemory).decode
 
 
 def opened(cipher: Cipher, key: str, raw: bytes) -> Memory:
-    """Return a memory as it was stored under a key. Raises `UnavailableError` if it cannot be read or decrypted."""
+    """Decrypt the memory stored under a key. Raises `UnavailableError` if it cannot be decoded or decrypted."""
     try:
         stored = decode(raw)
     except msgspec.MsgspecError as error:
@@ -58,7 +58,7 @@ def opened(cipher: Cipher, key: str, raw: bytes) -> Memory:
 
 
 def sealed(cipher: Cipher, key: str, memory: Memory) -> bytes:
-    """Return a memory as it is stored under a key."""
+    """Encrypt a memory to be stored under a key."""
 
     def hidden(one: Fact | Note) -> dict[str, Any]:
         return {"text": "", "sealed": cipher.encrypt(one.text.encode(errors="replace"), _place(key, one))}
@@ -73,12 +73,12 @@ def _fields(one: Fact | Note, kind: type[Fact | Note]) -> dict[str, Any]:
 
 
 def _place(key: str, one: Fact | Note) -> str:
-    """Return what a text is encrypted for, so that it cannot be read in another place."""
+    """Return the associated data of a text's encryption, which binds the text to its place."""
     return f"memory {key} {f'note {one.agent} ' if isinstance(one, Note) else ''}{one.id}"
 
 
 def without_session(raw: bytes, session_id: str) -> bytes | None:
-    """Return a stored memory without what a session last reported or noted; None if that is nothing. No key is needed."""
+    """Return a stored memory without the facts and notes of a session; None if there are none. Needs no key."""
     stored = decode(raw)
     facts = tuple(one for one in stored.facts if one.session_id != session_id)
     notes = tuple(one for one in stored.notes if one.session_id != session_id)

@@ -1,4 +1,4 @@
-"""Sessions under way: one true copy each, bound to a tenant and user, saved with what changed it."""
+"""The sessions of a node: one copy of each in memory, bound to a tenant and user, saved with the records that change it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _encode = msgspec.json.Encoder().encode
 def _read(stored: StoredSession, session_id: str) -> tuple[Session, Parts]:
     try:
         return read(stored.head, stored.rows)
-    except (msgspec.MsgspecError, ValueError) as error:  # a session that cannot be read concerns no other session
+    except (msgspec.MsgspecError, ValueError) as error:  # one unreadable session must not affect others
         message = f"the session {session_id!r} cannot be read: {error}; erase it, or bring back a copy of the store"
         raise UnavailableError(message, code="STORE_UNAVAILABLE", retryable=False) from None
 
@@ -62,12 +62,12 @@ class Sessions(InMemory, Vaults):
         InMemory.__init__(self, calls)
         Vaults.__init__(self, journal, ids, cipher)
         self._clock = clock
-        self._unsaved: dict[Live, None] = {}  # sessions with calls that ended and are not stored in them yet
-        self._merging: Merging | None = None  # where other nodes write the same sessions
+        self._unsaved: dict[Live, None] = {}  # sessions with ended calls that are not saved yet
+        self._merging: Merging | None = None  # set if other nodes write the same sessions
         journal.forgot = self.pruned
 
     def find(self, tenant_id: str, session_id: str) -> Live | None:
-        """Return a session if there is one, from memory or the store."""
+        """Return a session from memory or the store, or None."""
         live = self._live.get((tenant_id, session_id))
         if live is not None:
             if self._merging is None or self._read_again(live):
@@ -84,14 +84,14 @@ class Sessions(InMemory, Vaults):
         return self._remember(live)
 
     def bind(self, request: Request, now_ms: int, may_be_known: bool = False) -> Live | None:
-        """Return the session a root names, new if there is none; a call that names none has none until it needs one.
+        """Return the session that a root call names, new if there is none; None for a call that names none.
 
         An implicit session uses the call's own id. It can already exist if the call is being resumed, or if a user created a
         session under that id; that user keeps it.
         """
         if request.parent_session_id is not None:
             owner = self.owner_of(request.tenant_id, request.parent_session_id)
-            if owner not in {"", request.user_id}:  # a link to another user's session: admission refuses it as theirs
+            if owner not in {"", request.user_id}:  # a link to another user's session, which admission refuses
                 return Live(_new(request.tenant_id, owner, request.parent_session_id, now_ms))
         elif request.session_id == request.root_id:
             return self.find(request.tenant_id, request.session_id) if may_be_known else None
@@ -99,41 +99,41 @@ class Sessions(InMemory, Vaults):
         if live is None or self._merging is not None:
             live = self.find(request.tenant_id, request.session_id)
         if live is not None:
-            if now_ms - live.used_at >= EXPIRED_MS:  # here; another node may have used it since
+            if now_ms - live.used_at >= EXPIRED_MS:  # unused on this node; another node may have used it
                 live.used_at = max(live.used_at, self._noted_at(live.key))
             return live
         owner = self._caller_of(request.tenant_id, request.session_id)
         if owner not in {"", request.user_id}:
-            return Live(_new(request.tenant_id, owner, request.session_id, now_ms))  # which admission refuses as theirs
+            return Live(_new(request.tenant_id, owner, request.session_id, now_ms))  # another user's: admission refuses it
         return self.begin(request.tenant_id, request.user_id, request.session_id, now_ms, request.parent_session_id or "")
 
     def bind_below(self, request: Request, above: Live, now_ms: int) -> Live | None:
-        """Return the session of its own to which a call was delegated, which knows what is hidden in the one above."""
+        """Return the separate session of a delegated call; its vault learns the values of the parent session's vault."""
         live = self.bind(request, now_ms)
         if live is not None and above.vault is not None and live.session.user_id == above.session.user_id:
             self.vault(live).learn(above.vault)
         return live
 
     def owner_of(self, tenant_id: str, session_id: str) -> str:
-        """Return the user whose session this is, also where it is only the name of a call; nothing if there is none."""
+        """Return the user who owns a session, or the call whose id is the session's; empty if there is neither."""
         live = self.find(tenant_id, session_id)
         return self._caller_of(tenant_id, session_id) if live is None else live.session.user_id
 
     def _caller_of(self, tenant_id: str, session_id: str) -> str:
-        """Return the user of the call whose own session would be named so; nothing if there is none."""
+        """Return the user of the call whose implicit session has this id; empty if there is none."""
         call = self._calls.get(session_id)
         root = self._journal.call(session_id) if call is None else call.request
         is_own = root is not None and (root.tenant_id, root.session_id) == (tenant_id, session_id)
         return root.user_id if root is not None and is_own else ""
 
     def refresh(self, tenant_id: str, session_id: str) -> None:
-        """Take over what another node has saved of a session since it was read here."""
+        """Load changes that another node has saved since the session was read here."""
         live = self._live.get((tenant_id, session_id))
         if live is not None:
             self._read_again(live)
 
     def _read_again(self, live: Live) -> bool:
-        """Take over what another node has saved since; return whether the session is still there, and its user's."""
+        """Load changes that another node has saved; return whether the session still exists and has the same user."""
         stored = self._journal.load(Document.SESSION, live.key)
         if stored is None:
             return self.reread(live)
@@ -144,7 +144,7 @@ class Sessions(InMemory, Vaults):
         return self.reread(live)
 
     def reread(self, live: Live) -> bool:
-        """Read a session from the store, with what was changed here and not taken yet; return as `_read_again` does."""
+        """Read a session from the store and apply pending changes to it; return as `_read_again` does."""
         stored, standing = self._journal.load_session(live.key, is_written=True), live.standing
         standing.begin_anew()
         if stored is None:
@@ -152,7 +152,7 @@ class Sessions(InMemory, Vaults):
             return not standing.is_written  # else it was erased
         session, parts = _read(stored, live.session.id)
         if session.user_id != live.session.user_id:
-            return False  # it was erased, or began at the same moment elsewhere, and is another's now
+            return False  # it was erased, or another user created it at the same moment on another node
         live.is_stored = standing.is_written = True
         live.session = standing.rebase(session, (stored.version, checksum(stored.head)))
         self._put_parts(live, parts)
@@ -164,7 +164,7 @@ class Sessions(InMemory, Vaults):
             if live.vault is None:
                 live.vault = vault
             else:
-                live.vault.learn(vault)  # and it keeps what was hidden here since
+                live.vault.learn(vault)  # values hidden here since stay too
         return True
 
     def share(self) -> None:
@@ -180,7 +180,7 @@ class Sessions(InMemory, Vaults):
         return self._live.get((tenant_id, session_id))
 
     def append(self, records: Sequence[Record], then: Then | None = None, terms: Terms | None = None) -> None:
-        """Append records, sessions among them, which other nodes may have changed meanwhile."""
+        """Append records; sessions among them are merged with changes by other nodes."""
         if self._merging is None:
             self._journal.append(records, then, terms)
         else:
@@ -189,7 +189,7 @@ class Sessions(InMemory, Vaults):
     def accept(self, accepted: Accepted, live: Live | None, then: Then, terms: Terms) -> None:
         """Append the acceptance of a call, with its session if the call is the first to name it.
 
-        Another user may name it at this moment on another node: then the call is refused.
+        If another user names the same session on another node at that moment, the call is refused.
         """
         request = accepted.request
         if live is None or not is_new(live, request):
@@ -199,11 +199,11 @@ class Sessions(InMemory, Vaults):
         if self._merging is None or live.session.version:
             self.append((accepted, *self.saved(live)), then, terms)
         else:
-            (head,) = self.saved(live)  # in which nothing was said yet
+            (head,) = self.saved(live)  # only the head: it has no turns yet
             self._merging.claim(accepted, head, live, then, terms)
 
     def begin(self, tenant_id: str, user_id: str, session_id: str, now_ms: int, parent_id: str = "") -> Live:
-        """Make a session and bind it to its user. It is stored once it is used by its name or has something to keep."""
+        """Make a session and bind it to its user. It is stored once a call names it or it has content."""
         session = _new(tenant_id, user_id, session_id, now_ms, parent_id)
         return self._remember(Live(session, is_stored=False))
 
@@ -222,18 +222,18 @@ class Sessions(InMemory, Vaults):
         return head.live
 
     def saved_vault(self, live: Live) -> tuple[Saved, ...]:
-        """Return the record of what was hidden since the vault was last saved, if anything was."""
+        """Return the record of the vault if values were hidden since it was last saved, else nothing."""
         if live.vault is None or len(live.vault) == live.vault_saved or live.is_gone:
             return ()
         return (self.sealed_vault(live, live.vault), *self.saved(live))
 
     def save_vault(self, live: Live) -> None:
-        """Keep what was hidden since."""
+        """Append `saved_vault`."""
         if saved := self.saved_vault(live):
             self.append(saved)
 
     def saved(self, live: Live) -> tuple[Saved, ...]:
-        """Return the records of a session as it is now, to be written: its head, after the rows that come with it."""
+        """Return the records that save a session: its new rows, then its head."""
         live.is_stored = True
         session, key, before = live.standing.document(live.session), live.key, live.parts.size
         if session is not live.session:
@@ -246,13 +246,13 @@ class Sessions(InMemory, Vaults):
         return (*(Saved(Document.PART, part_key(key, number), version, data) for number, data in rows), saved)
 
     def saved_again(self, live: Live, changes: tuple[int, ...]) -> tuple[Saved, ...]:
-        """Return the records of a session that was read anew, with the changes of an append that is made again."""
+        """Return the records of a session that was read again, with the changes of a repeated append."""
         live.session = live.standing.include(changes, live.session)
         live.parts.compare(live.standing.document(live.session))
         return self.saved(live)
 
     def is_there(self, live: Live) -> bool:
-        """Return whether a session was not erased since, here or by another process, and take over what others saved."""
+        """Load changes of other processes; return whether the session still exists."""
         if live.is_gone:
             return False
         is_there = self._merging is None or self._read_again(live)
@@ -264,11 +264,11 @@ class Sessions(InMemory, Vaults):
         return is_there
 
     def change(self, live: Live, change: Change, *, based_on: int) -> None:
-        """Apply a change and save it; a conflict is the caller's to resolve."""
+        """Apply a change and save it. Raises `CallerError` SESSION_CONFLICT for the caller to resolve."""
         self.append(self.changed(live, change, based_on=based_on))
 
     def changed(self, live: Live, change: Change, *, based_on: int | None = None) -> tuple[Saved, ...]:
-        """Apply a change and return the records that save it, based on what there is now unless a version is named."""
+        """Apply a change and return the records that save it; `based_on` None means the current version."""
         if not self.is_there(live):
             raise CallerError(f"session {live.session.id} was erased, or is another user's now", code="SESSION_ERASED")
         base = self.noted(live)
@@ -277,7 +277,7 @@ class Sessions(InMemory, Vaults):
         if isinstance(outcome, core.Conflict):
             message = f"{outcome.what} was written at version {outcome.current}; this change was based on {outcome.based_on}"
             raise CallerError(message, code="SESSION_CONFLICT", current=outcome.current)
-        if not isinstance(change, core.Say | core.Answer):  # which drop what is oldest
+        if not isinstance(change, core.Say | core.Answer):  # these drop the oldest turns instead
             size = live.parts.size - live.parts.size_of(core.entry_of(change)) + len(_encode(change))
             if size > SESSION_BYTES_MAX:
                 message = f"session {outcome.id} would hold {size:,} bytes; at most {SESSION_BYTES_MAX:,} are allowed"
@@ -288,9 +288,9 @@ class Sessions(InMemory, Vaults):
         return self._written(live, outcome, change)
 
     def _again(self, change: Change, session: Session) -> Session:
-        """Return a session with a change that was made before another node's: it stands, whatever that one says.
+        """Apply a pending change again after another node's change, without checking for conflicts.
 
-        The store may have taken it already without this node having heard so: what was said is not said twice.
+        The store may already have the change although this node got no confirmation, so a turn is not added twice.
         """
         if isinstance(change, core.Say):
             if change.request_id and any(_is_of(turn, change) for turn in reversed(session.turns)):
@@ -301,7 +301,7 @@ class Sessions(InMemory, Vaults):
         return session if isinstance(made, core.Conflict) else made
 
     def _note_ended(self, live: Live) -> None:
-        """Keep what calls have added to a session until the store has taken it."""
+        """Keep the changes of ended calls as pending until the store has taken them."""
         if live.ended is not None or live.answers is not None:
             ended, answers = list(live.ended or ()), dict(live.answers or {})
             live.standing.note(lambda session: self._with(session, ended, dict(answers), is_again=True)[0])
@@ -309,9 +309,10 @@ class Sessions(InMemory, Vaults):
     # --- what calls add by themselves ---
 
     def hear(self, live: Live, request: Request, *, is_again: bool, is_fresh: bool = True) -> None:
-        """Add what a user says by a call, as it may be kept: once for a replayed call, and for one whose id is not fresh.
+        """Add the user's turn of a call; only once if the call is a replay or its id is not fresh.
 
-        Another node may have heard the latter and not have begun it: what was said is written on no terms, its acceptance is.
+        Another node may have added the turn of a known id without starting the call: the turn is written without terms, the
+        acceptance with terms.
         """
         if not self.is_there(live):
             return
@@ -322,16 +323,16 @@ class Sessions(InMemory, Vaults):
         self.change(live, said, based_on=live.session.version)
 
     def told(self, live: Live, request: Request, reply: Reply) -> tuple[Saved, ...]:
-        """Return the records of a conversation that goes on by the end of a call: who answered, and what the user is told."""
+        """Return the records of the turns that the end of a call adds to the conversation."""
         if not self.is_there(live):
             return ()
         return self.changed(live, core.answered(request, reply, (core.told(request, reply),)))
 
     def ended(self, live: Live, request: Request, reply: Reply, now_ms: int, reply_bytes: int) -> None:
-        """Note the end of a call without words in its session: who answered, and with what.
+        """Note the end of a call without a message in its session: the agent and its answer.
 
-        That is not worth a write of the whole session for each of thousands of calls in a second: it is noted in memory, and
-        written with the next change or after a few seconds.
+        Writing the session for each of thousands of calls per second would cost too much: the end is noted in memory, and
+        saved with the next change or after a few seconds.
         """
         if core.is_first(request):
             self.note(live, request, reply, now_ms, reply_bytes)
@@ -339,10 +340,9 @@ class Sessions(InMemory, Vaults):
             self.answered(live, request, reply, reply_bytes)
 
     def note(self, live: Live, request: Request, reply: Reply, now_ms: int, reply_bytes: int) -> None:
-        """Note the end of a user's call without words; written as `ended` says.
+        """Note the end of a user's call without a message; saved as `ended` describes.
 
-        The own session of one call, which nothing made worth storing, does not keep a long one. `reply_bytes` is how long a
-        long reply is.
+        An implicit session that is not stored does not keep a long call. `reply_bytes` is the size of a long reply.
         """
         if not live.is_stored and (reply_bytes or len(request.body) > LONG_BYTES):
             return
@@ -358,7 +358,7 @@ class Sessions(InMemory, Vaults):
                 drop_older(live, live.ended)
 
     def answered(self, live: Live, request: Request, reply: Reply, reply_bytes: int) -> None:
-        """Note what an agent answered to another; written as `ended` says."""
+        """Note the answer of one agent to another; saved as `ended` describes."""
         if live.answers is None:
             live.answers = {}
         live.answers[request.target, request.capability] = (request, kept(request, reply) if reply_bytes else reply)
@@ -370,7 +370,7 @@ class Sessions(InMemory, Vaults):
             self._unsaved[live] = None
 
     def noted(self, live: Live) -> Session:
-        """Return a session with the calls that ended in it since it was saved."""
+        """Return a session with the ended calls that are not saved yet."""
         if live.ended is None and live.answers is None:
             return live.session
         if live.noted is None or live.noted.before is not live.session:
@@ -383,9 +383,9 @@ class Sessions(InMemory, Vaults):
         return replace(session, used_at=max(session.used_at, live.used_at))
 
     def _written(self, live: Live, session: Session, *changes: Change) -> tuple[Saved, ...]:
-        """Return the records that save a session with the calls that ended in it: what is not saved must not have a version.
+        """Return the records that save a session with its ended calls: an unsaved state must not have a version.
 
-        `changes` are those that were made after these calls.
+        `changes` were made after these calls.
         """
         ended = () if live.noted is None else live.noted.changes
         live.parts.touch(entry for change in (*ended, *changes) if (entry := core.entry_of(change)) is not None)
@@ -419,7 +419,7 @@ class Sessions(InMemory, Vaults):
             if change.agent or change.said:
                 made = core.apply(session, change, based_on=session.version, now_ms=self._now_ms())
                 assert not isinstance(made, core.Conflict)  # additions never conflict
-                session = replace(made, used_at=session.used_at)  # its use is noted apart, see `use`
+                session = replace(made, used_at=session.used_at)  # its use is recorded separately, see `use`
                 changes.append(change)
         return session, changes
 
@@ -438,9 +438,9 @@ class Sessions(InMemory, Vaults):
             self.append(self._written(live, self.noted(live)))
 
     def use(self, live: Live, request: Request, now_ms: int) -> None:
-        """Note that a call uses a session: in the store now and then, apart from what it holds, which others may be changing.
+        """Note that a call uses a session; record it every `USE_NOTED_MS`, apart from the content, which others may change.
 
-        The first call that names a session stores it, whatever it does in it: from then on it is its user's, for good.
+        The first call that names a session stores it even if it adds nothing: that binds the session to its user for good.
         """
         live.used_at = now_ms
         if live.is_gone:
@@ -453,7 +453,7 @@ class Sessions(InMemory, Vaults):
                 self._journal.append((Saved(Document.USE, live.key, now_ms, b""),))
 
     def resume(self, live: Live) -> None:
-        """Wake a session, however long it rested."""
+        """Resume a session, even an expired one."""
         self._resume(live)
         live.used_at = live.session.used_at
         self.append(self.saved(live))
@@ -471,12 +471,12 @@ class Sessions(InMemory, Vaults):
         self._let_go(tenant_id, session_id)
 
     def rest(self, live: Live) -> None:
-        """Note that the call has ended whose own session this is. Where other nodes write it too, their answer may be due."""
+        """Note that the call of this implicit session has ended. In a cluster it stays: an append may be unconfirmed."""
         if self._merging is None:
             super().rest(live)
 
     def pruned(self, keys: Iterable[str]) -> None:
-        """Drop sessions that the store keeps no longer. One that a call began to use meanwhile is saved anew, as it is."""
+        """Drop sessions that retention removed from the store. Save a session again if a call began to use it meanwhile."""
         in_use = {call.live for call in self._calls.values()}
         for key in keys:
             tenant_id, _, session_id = key.partition(SEPARATOR)
@@ -490,12 +490,12 @@ class Sessions(InMemory, Vaults):
             live.vault_saved = 0
             live.standing.base = live.standing.vault_base = NEVER
             live.standing.is_written = False
-            self._put_parts(live, Parts())  # none of its rows is there
-            self._resume(live)  # which replaces a head that was written meanwhile
+            self._put_parts(live, Parts())  # all of its rows are gone
+            self._resume(live)  # replaces a head that was written meanwhile
             self.append(self.saved_vault(live) or self.saved(live))
 
     def drop(self, tenant_id: str, session_id: str) -> None:
-        """Drop a session that has been erased; who still has it can add nothing to it."""
+        """Drop an erased session; code that still refers to it can add nothing to it."""
         live = self._let_go(tenant_id, session_id)
         if live is not None:
             self._lose(live)
@@ -513,12 +513,12 @@ class Sessions(InMemory, Vaults):
 
 
 def says(request: Request, reply: Reply) -> bool:
-    """Return whether a call and its reply are words between a user and an agent, which a session keeps as they are said."""
+    """Return whether a call and its reply are a conversation with a user, which the session saves turn by turn."""
     return core.is_first(request) and bool(request.message or reply.message)
 
 
 def is_new(live: Live, request: Request) -> bool:
-    """Return whether a call is the first to name a session: with it the session is stored, whatever the call does."""
+    """Return whether a call is the first to name a session, which is then stored even if the call adds nothing."""
     return not live.is_stored and request.session_id != request.root_id
 
 
@@ -527,15 +527,15 @@ def _new(tenant_id: str, user_id: str, session_id: str, now_ms: int, parent_id: 
 
 
 def _is_said(session: Session, said: core.Say) -> bool:
-    """Return whether the very turn that the end of a call adds stands in a session."""
+    """Return whether a session already has the turn that the end of a call adds."""
     turns = reversed(session.turns) if said.request_id else ()
     return any(turn.request_id == said.request_id and turn.role == said.role and turn.text == said.text for turn in turns)
 
 
 def _is_of(turn: Turn, said: core.Say, *, is_again: bool = False) -> bool:
-    """Return whether a turn is what was said by this call, under whichever names it has for what it hides.
+    """Return whether a turn is the one of this call, even if it has other tokens for hidden values.
 
-    Turns of older stores do not name their call: to a call that `is_again` they are known by their text.
+    Turns of older stores do not name their call: for a replayed call (`is_again`) they are compared by text.
     """
     is_same = turn.request_id == said.request_id if turn.request_id else is_again and turn.text == said.text
     return is_same and turn.role == said.role

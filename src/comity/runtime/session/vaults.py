@@ -1,4 +1,4 @@
-"""The vaults of sessions: what each hides, encrypted where it is stored."""
+"""The vaults of sessions: the values that each session hides, encrypted in the store."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from comity.runtime.call.call import Call
 from comity.runtime.session.live import UNSEALED, Live
 from comity.runtime.session.sealing import open_vault, seal
 
-SEALED_AT_ONCE: Final = 2_000  # values; a vault of more is encrypted with pauses
+SEALED_AT_ONCE: Final = 2_000  # values; a larger vault is encrypted in slices
 
 
 class Vaults:
-    """What the sessions of a node hide."""
+    """Loads, makes and encrypts the vaults of a node's sessions."""
 
     def __init__(self, journal: Journal, ids: Ids, cipher: Cipher) -> None:
         self._journal = journal
@@ -24,7 +24,7 @@ class Vaults:
         self.cipher = cipher
 
     def vault_of(self, call: Call) -> Vault | None:
-        """Return the vault of a call's session, if anything was hidden in it."""
+        """Return the vault of a call's session; None if nothing was hidden in it."""
         live = call.session_head.live
         return None if live is None else live.vault
 
@@ -35,7 +35,7 @@ class Vaults:
         return live.vault
 
     def sealed_vault(self, live: Live, vault: Vault) -> Saved:
-        """Return the record of a session's vault as it is now."""
+        """Return the record of a session's current vault."""
         live.vault_saved = len(vault)
         live.vault_version += 1
         count, data = live.sealed
@@ -45,7 +45,7 @@ class Vaults:
         return Saved(Document.VAULT, live.key, live.vault_version, data)
 
     def seal_vault(self, live: Live) -> Sliced[None]:
-        """Encrypt a vault that has grown much, with pauses, for `saved_vault` to find it so."""
+        """Encrypt a large vault in slices, so that `saved_vault` need not."""
         vault = live.vault
         if vault is not None and len(vault) > SEALED_AT_ONCE and len(vault) != live.vault_saved:
             count = len(vault)

@@ -53,7 +53,7 @@ class SessionView:
 
     @property
     def user_id(self) -> str:
-        """Whose session it is."""
+        """The user who owns the session."""
         return self._live.session.user_id
 
     @property
@@ -68,7 +68,7 @@ class SessionView:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What is known, by key: in this session, and from earlier ones of its user what has a key and was not said anew."""
+        """Facts by key: those of this session, then those remembered from earlier sessions of its user."""
         return {key: fact.value for key, fact in self._all_facts().items()}
 
     @property
@@ -88,16 +88,16 @@ class SessionView:
 
     @property
     def workflow(self) -> core.Workflow:
-        """Where the work stands: step, number of steps, and the state kept with `place`."""
+        """The progress of the work: step, number of steps, and the state set with `place`."""
         return self._seen.workflow
 
     def fact(self, key: str) -> core.Fact | None:
-        """What is known under a key, with its source, confidence and time; None if nothing is."""
+        """Return the fact under a key, with source, confidence and time, or None."""
         known = self._all_facts()
         return known.get(key) or known.get(plain_key(key))
 
     def history(self) -> tuple[Turn, ...]:
-        """As much of the conversation as the caller's policy lets this agent see."""
+        """The turns of the conversation that the caller's policy lets this agent see."""
         return core.history(self._seen, self._call.request.history)
 
     def background(self) -> Background:
@@ -106,12 +106,12 @@ class SessionView:
         return core.background(self._seen, request.history, tuple(one.partition("/")[0] for one in request.chain))
 
     def known(self) -> Known:
-        """Return what the prompt of this call says of its session, without the call's own message."""
+        """Return the session's background for the prompt of this call, without the call's own message."""
         from comity.core.model.task_prompt import Known  # noqa: PLC0415  only agents with a model need it
 
         session, request = self._seen, self._call.request
         place = len(session.turns)
-        if core.is_first(request):  # what was said since belongs to other calls, or to an earlier run of this one
+        if core.is_first(request):  # later turns belong to other calls, or to an earlier run of this one
             place = position_of(session.turns, request)
             session = replace(session, turns=session.turns[: place + 1])
         shown = tuple(turn for turn in core.history(session, request.history) if turn.request_id != request.request_id)
@@ -119,20 +119,20 @@ class SessionView:
         return Known(self.background(), shown, hidden)
 
     def missing(self, *keys: str) -> tuple[str, ...]:
-        """Return the facts that are not known yet, in this session or from an earlier one; only these may be asked for."""
+        """Return those of the keys without a fact in this or an earlier session; ask the user only for these."""
         known, remembered = self._live.session, self._remembered()
         unknown = (key for key in keys if core.missing(known, (self._hidden(core.Learn(key, None, "")).key,)))
         return tuple(key for key in unknown if plain_key(key) not in remembered)
 
     def answers_to(self, question: Reply) -> dict[str, Any]:
-        """Return what is known, by key, of what a question (a reply `needs_input`) asks for."""
+        """Return the known facts, by key, that a question (a reply `needs_input`) asks for."""
         from comity.core.session.asking import asked_for  # noqa: PLC0415  few agents ask
 
         facts = self.facts
         return {key: facts[key] for key in asked_for(question, facts)}
 
     def show(self, text: str) -> str:
-        """Return a text that is in clear as this agent may see it."""
+        """Return a clear text with the personal data hidden that this agent may not see."""
         if self._privacy is None:
             return text
         hidden = self._privacy.hide_text(text, lambda: self._sessions.vault(self._live))
@@ -140,7 +140,7 @@ class SessionView:
         return restore_text(hidden, vault, self._granted) if vault is not None and self._granted else hidden
 
     def refresh(self) -> None:
-        """Base further changes on the session as it is now: after a conflict, once it has been looked at."""
+        """Base further changes on the current session. Call it after a conflict, once the new values have been read."""
         self._based_on = self._live.session.version
 
     def say(self, text: str, *, role: str = "") -> None:
@@ -167,7 +167,7 @@ class SessionView:
         self._change(core.Constrain(key, value))
 
     def place(self, position: str, *, step: int = 0, steps: int = 0, state: dict[str, Any] | None = None) -> None:
-        """Say where in its workflow the work is: in words, by step, and what its orchestrator keeps of it."""
+        """Set the progress of the work: a position in words, the step, and the orchestrator's state."""
         self._change(core.Place(position, step, steps, state or {}))
 
     def produce(self, key: str, value: Any) -> None:
@@ -186,7 +186,7 @@ class SessionView:
         return self._remembered() | self._seen.facts
 
     def _remembered(self) -> dict[str, core.Fact]:
-        """Return what is known by key from earlier sessions of the user."""
+        """Return facts by key from earlier sessions of the user."""
         keyed = [one for one in self._memories.of(self.tenant_id, self.user_id).facts if one.key]
         return {one.key: core.Fact(self.show(one.value), one.source, one.confidence, one.at_ms) for one in keyed}
 
@@ -196,7 +196,7 @@ class SessionView:
 
     def _apply(self, change: Change) -> None:
         name = core.replaces(change)
-        # What it wrote itself it has seen, whatever others wrote meanwhile.
+        # An agent's own write is no conflict, even if other values changed meanwhile.
         self._sessions.change(self._live, change, based_on=max(self._based_on, self._written.get(name, 0)))
         self._written[name] = self._live.session.version
 
@@ -214,7 +214,7 @@ class SessionView:
 
 
 class MemoryView:
-    """What an agent sees of what is remembered of its user, and how it adds to it. `ctx.memory` is one."""
+    """An agent's view of the memory of its user, and how it adds to it; `ctx.memory` is one."""
 
     __slots__ = ("_call", "_memories", "_session")
 
@@ -225,15 +225,15 @@ class MemoryView:
 
     @property
     def facts(self) -> tuple[Fact, ...]:
-        """What is known about the user from this and earlier sessions, each with source, confidence and time, oldest first."""
+        """Facts about the user from this and earlier sessions, each with source, confidence and time, oldest first."""
         return self.memory().facts
 
     def get(self, key: str) -> Fact | None:
-        """What is known under a key (`key: value`); None if nothing is."""
+        """Return the fact under a key (`key: value`), or None."""
         return self.memory().find(key)
 
     def learn(self, text: str, *, confidence: float = 1.0) -> None:
-        """Remember a fact, best as `key: value`: what `new_facts` of a reply does, now and whatever becomes of the call."""
+        """Remember a fact, best as `key: value`, at once; `new_facts` of a reply does so only if the call succeeds."""
         call, request = self._call, self._call.request
         call.check_running()
         sure = take_share(confidence, "learn.confidence")
@@ -245,11 +245,11 @@ class MemoryView:
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """What this agent keeps about the user for itself, oldest first. It goes when the session or the user is erased."""
+        """This agent's private notes about the user, oldest first; erased with their session or with the user."""
         return self.memory().notes
 
     def note(self, text: str, **labels: str) -> Note:
-        """Keep a text of the user with labels, under the id of this call. It replaces this agent's note of the same text."""
+        """Keep a text of the user with labels, under this call's id; it replaces this agent's note with the same text."""
         call, request = self._call, self._call.request
         call.check_running()
         clear = self._clear(take_text(text, "note.text"))
@@ -266,7 +266,7 @@ class MemoryView:
         return has_note
 
     def memory(self) -> Memory:
-        """Return all of it as this agent may see it, of notes its own."""
+        """Return the memory as this agent may see it, with only its own notes."""
         request, agent = self._call.request, self._call.agent.id
         memory = self._memories.of(request.tenant_id, request.user_id)
         if not memory.facts and not memory.notes:
