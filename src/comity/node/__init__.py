@@ -1,1 +1,1 @@
-"""A node: the composition root, and what can be asked of one beside calls."""
+"""A node: the composition root, and its methods besides calls."""

@@ -11,9 +11,9 @@ from comity.runtime.call.tasks import aside
 
 
 class Explanation(NamedTuple):
-    """What an agent thought before a reply, for developers and auditors. It holds no personal data that a detector knows.
+    """An agent's thought before a reply, for developers and auditors, without personal data that a detector finds.
 
-    `is_authentic` is whether the thought is the one whose digest the audit holds. An erased thought is empty, so it is not.
+    `is_authentic` is whether the audit holds the digest of this thought. It is False for an erased, and so empty, thought.
     """
 
     request_id: str
@@ -37,12 +37,12 @@ class Audit:
         return self._journal.rows(after_id=after_id, limit=limit, root_id=root_id)
 
     def reply(self, request_id: str) -> Reply | None:
-        """Return the reply of a call as it is stored, with its thought and with personal data hidden; None if there is none."""
+        """Return the stored reply of a call, with its thought and with personal data hidden, or None."""
         stored = self._journal.call(request_id)
         return None if stored is None or stored.settled_at is None else stored.reply
 
     def explain(self, root_id: str) -> list[Explanation]:
-        """Return what the agents of a call tree thought, in the order in which they replied."""
+        """Return the thoughts of the agents of a call tree, in the order of their replies."""
         found = []
         for row in self._journal.rows(root_id=root_id):
             if names_thought(row.note):
@@ -54,12 +54,12 @@ class Audit:
         return found
 
     def verify(self) -> Verdict:
-        """Check the chain; the verdict names the first row that does not fit. It holds the loop: see `verified`."""
+        """Check the chain; the verdict names the first invalid row. It blocks the event loop: see `verified`."""
         return self._journal.verify()
 
     async def verified(self, tell: Tell | None = None) -> Verdict:
-        """Return what `verify` does, for a node at work: where there is a store, the chain is checked in another thread.
+        """Return what `verify` returns, without blocking: with a store, the chain is checked in another thread.
 
-        `tell(checked, of)` is called as the check goes on, in that thread.
+        `tell(checked, of)` is called during the check, in that thread.
         """
         return await aside(lambda: self._journal.verify(tell)) if self._journal.prunes_aside else self._journal.verify(tell)

@@ -1,4 +1,4 @@
-"""Which engine a node stands on. Adding one is a folder in `engines/` and a line here."""
+"""Selects the engine of a node. Adding one is a folder in `engines/` and a line here."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from comity.ports import Engine, Journal
 
 
 def engine_for(store: str | Path | None, node_id: str) -> Engine:
-    """Return the engine of a node that was given none."""
+    """Return the default engine for a store."""
     return MemoryEngine(node_id) if store is None else SqliteEngine(store, node_id)
 
 
 def check_engine(engine: object, store: str | Path | None, journal: Journal | None) -> None:
-    """Raise `ValueError` for an engine that is none, or where more than one thing says what a node stands on."""
+    """Raise `ValueError` for an invalid engine, or if more than one of engine, store and journal is given."""
     if isinstance(engine, str):
         message = f"there is no engine for {engine!r}; leave it out, or give an object that fits `comity.ports.Engine`"
         raise ValueError(message)  # noqa: TRY004  an address of an engine there is none for, not a wrong type

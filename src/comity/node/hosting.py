@@ -1,4 +1,4 @@
-"""What can be asked of a node beside calls: approvals, sessions, its audit, its spans, its handoffs."""
+"""The methods of a node besides calls: approvals, sessions, audit, spans, handoffs."""
 
 from __future__ import annotations
 
@@ -60,10 +60,10 @@ class Hosting:
     # --- people's answers ---
 
     def approvals(self, *, by: str = "", tenant_id: str | None = None) -> list[Approval]:
-        """Return every question tools have asked, answered or not; with `tenant_id`, those of that tenant.
+        """Return all approvals that tools have asked for, answered or not; with `tenant_id`, those of that tenant.
 
-        Their inputs are shown as `by` may see them: the user whose call asks sees their own, other people what
-        `Privacy(approvers=…)` gives them.
+        Inputs are shown as `by` may see them: the call's own user sees all values, other people those that
+        `Privacy(approvers=…)` grants them.
         """
         path, person = self._path, Approver(by, tenant_id)
         found = [one for one in path.toolbox.approvals() if person.sees(one)]
@@ -72,14 +72,14 @@ class Hosting:
     async def decide(
         self, approval_id: str, *, granted: bool, by: str, tenant_id: str | None = None, reason: str = ""
     ) -> Reply | None:
-        """Answer a question and go on with the call that asked it; return its reply, or None if there is no such question.
+        """Answer an approval and resume the paused call; return its reply, or None if there is no such approval.
 
-        `approval_id` names the question, `granted` is the answer, and `by` says who gave it; with `tenant_id`, a person of that
-        tenant, for whom there are no questions of others. The agent that asked gets the `reason` of a denial. The reply is
+        `approval_id` names the approval, `granted` is the answer, and `by` the person who gave it; with `tenant_id`, a person
+        of that tenant, who finds only that tenant's approvals. The agent that asked gets the `reason` of a denial. The reply is
         shown as `by` may see it; see `approvals`.
 
-        Raises `CallerError`, and notes no answer, where this node lacks the agent or the tool to go on with, and `RefusedError`
-        APPROVAL_ANSWERED if the other answer was given before. The reply to the same answer again has a warning that says so.
+        Raises `CallerError`, and records no answer, if this node lacks the agent or the tool of the call, and `RefusedError`
+        APPROVAL_ANSWERED if the opposite answer was given before. If the same answer was given before, the reply has a warning.
         """
         path, person = self._path, Approver(by, tenant_id)
         check_names(approval_id=approval_id)
@@ -99,7 +99,7 @@ class Hosting:
         return replace(reply, warnings=(*reply.warnings, repeated)) if repeated else reply
 
     def session(self, session_id: str, *, tenant_id: str = "default") -> Session | None:
-        """Return a session as it is now."""
+        """Return the current session, or None."""
         live = self._live_session(tenant_id, session_id)
         return None if live is None else self._path.sessions.current(live)
 
@@ -114,9 +114,9 @@ class Hosting:
         return resolve(self._path.sessions, tenant_id, user_id, reference)[1]
 
     def session_for(self, token: str, *, user_id: str | None = None, tenant_id: str = "default") -> SessionView:
-        """Return the session of a call under way as its agent sees it, for an agent outside that shows the call's token.
+        """Return the session of a running call, as its agent sees it, for an external agent with the call's token.
 
-        `user_id` of `tenant_id` is who shows it, where that is known. Raises `RefusedError` for a token that is forged, has
+        `user_id` of `tenant_id` is the token's presenter, if known. Raises `RefusedError` for a token that is forged, has
         expired, was made for another user, or whose call has ended.
         """
         from comity.doors.documents import call_of  # noqa: PLC0415  dialects are slow to import and rarely spoken
@@ -126,14 +126,14 @@ class Hosting:
         return path.session_of(call_of(path, token, path.now_ms(), sender))
 
     def resume_session(self, session_id: str, *, tenant_id: str = "default") -> bool:
-        """Wake a session that has expired; return whether there is one."""
+        """Resume an expired session; return whether it exists."""
         live = self._live_session(tenant_id, session_id)
         if live is not None:
             self._path.sessions.resume(live)
         return live is not None
 
     def export_session(self, session_id: str, *, tenant_id: str = "default") -> dict[str, Any] | None:
-        """Return what a session knows, with personal data in clear; the inputs and replies of its calls are not in it."""
+        """Return a session's content with personal data in clear, without inputs and replies of its calls."""
         live = self._live_session(tenant_id, session_id)
         return None if live is None else in_clear(msgspec.to_builtins(self._path.sessions.current(live)), live.vault)
 
@@ -143,7 +143,7 @@ class Hosting:
         return {} if live is None or live.vault is None else live.vault.counts()
 
     async def reveal(self, session_id: str, token: str, *, by: str, tenant_id: str = "default") -> Any:
-        """Return what a token of a session stands for, or None, once the audit row that names the reader is durable."""
+        """Return the hidden value of a session's token, or None, once the audit row that names `by` is durable."""
         live = self._live_session(tenant_id, session_id)
         value = None if live is None or live.vault is None else live.vault.value(token)
         if value is None:
@@ -161,21 +161,21 @@ class Hosting:
         return value
 
     def masked(self, data: Any) -> Any:
-        """Return data as JSON holds it, with tokens that are never put back in place of personal data."""
+        """Return JSON data with personal data replaced by tokens, irreversibly."""
         privacy = self._settings.privacy
         return data if privacy is None else msgspec.json.decode(privacy.hide_kept(msgspec.json.encode(data)))
 
     def memory(self, user_id: str, *, tenant_id: str = "default") -> UserMemory:
-        """Return what is remembered of a user across sessions: to be listed, corrected and erased."""
+        """Return the memory of a user across sessions, to be listed, corrected and erased."""
         from comity.runtime.session.memory import UserMemory  # noqa: PLC0415  few programs look into it
 
         check_names(tenant_id=tenant_id, user_id=user_id)
         return UserMemory(self._path.memories, self._path.durable, tenant_id, user_id)
 
     async def erase_person(self, user_id: str, *, tenant_id: str = "default") -> int:
-        """Remove everything of a person: memory, and every session with its calls, replies and spans; return how many records.
+        """Erase a person: memory, and every session with its calls, replies and spans; return the number of records.
 
-        The audit, which holds nothing that was said, stays whole.
+        The audit, which holds no content, stays complete.
         """
         from comity.runtime.session.erasure import erase_person  # noqa: PLC0415  few processes erase anything
 
@@ -184,10 +184,10 @@ class Hosting:
         return await erase_person(path, self._journal, tenant_id, user_id)
 
     async def erase_session(self, session_id: str, *, tenant_id: str = "default") -> int:
-        """Remove everything a person said or was told in a session; return how many records. The audit stays whole.
+        """Erase the content of a session; return the number of records. The audit stays complete.
 
-        What was last reported about the person in this session is forgotten too, in every session.
-        What runs in the session is cancelled; the call whose code asks for this goes on.
+        Facts about the user that were last reported in this session are erased from the memory too. Calls that run in the
+        session are cancelled, except the call whose code asks for this.
         """
         from comity.runtime.session.erasure import erase_session  # noqa: PLC0415  few processes erase anything
 
@@ -199,7 +199,7 @@ class Hosting:
 
     @property
     def failure(self) -> UnavailableError | None:
-        """Why the node accepts nothing: it does not run, or its store could not be written. None while it works."""
+        """The error why the node accepts nothing: it does not run, or its store could not be written. None while it works."""
         return _not_running() if self._runtime is None else self._journal.failure
 
     @property
@@ -213,18 +213,18 @@ class Hosting:
         return None if self._store is None else Path(self._store)
 
     def peers(self) -> list[str]:
-        """Return the other nodes on the same store, as far as this one knows: some may be gone."""
+        """Return the known other nodes on the same store; some may be dead."""
         return [] if self._engine.is_alone else list(self._engine.transport.peers())
 
     def running(self) -> dict[str, int]:
-        """Return how many calls each agent has under way on this node, queued ones included."""
+        """Return the number of calls in progress per agent on this node, queued ones included."""
         counts: dict[str, int] = {}
         for call in self._path.calls.values():
             counts[call.agent.id] = counts.get(call.agent.id, 0) + 1
         return counts
 
     def queued(self) -> dict[str, int]:
-        """Return how many calls wait for a place at each agent of this node that lets some wait."""
+        """Return the number of queued calls per agent of this node, without agents that have none."""
         counts: dict[str, int] = {}
         for seat in self._path.activations.seats():
             if seat.mailbox.waiting:
@@ -250,7 +250,7 @@ class Hosting:
 
     @property
     def retention(self) -> Retention:
-        """How long what is recorded is kept."""
+        """How long records are kept."""
         return self._settings.retention
 
     def breakers(self) -> dict[tuple[str, str], str]:
@@ -262,9 +262,9 @@ class Hosting:
         return self._path.settlement.breakers.reset(agent_id, capability)
 
     def open_reader(self) -> Reader:
-        """Return a new view of what people look at: calls, trees, audit, sessions, handoffs; to be closed after use.
+        """Return a new reader of calls, trees, audit, sessions and handoffs; close it after use.
 
-        Where its `is_aside` is true it is used in another thread than the event loop's, one at a time.
+        If its `is_aside` is true, use it in another thread than the event loop's, one thread at a time.
         """
         if not hasattr(self._engine, "open_reader"):  # of another package, written before engines had readers
             raise UnavailableError("this node's store cannot be listed", code="STORE_UNAVAILABLE", retryable=False)
@@ -294,12 +294,12 @@ class Hosting:
 
     @property
     def _hosts_handoffs(self) -> bool:
-        """Whether this node takes what is handed to its agents."""
+        """Whether this node takes handoffs for its agents."""
         is_able = hasattr(self._journal, "handoffs")
         return is_able and bool(self._settings.tenants) and any(agent.takes_handoffs for agent in self.registry)
 
     def _begin_handoffs(self) -> None:
-        # Alone and in memory, work comes with the first handoff; elsewhere other nodes hand it off.
+        # A single node in memory starts this with its first handoff; otherwise other nodes may hand work off.
         if (self._store is not None or not self._engine.is_alone) and self._hosts_handoffs:
             _ = self.handoffs
 
@@ -319,13 +319,13 @@ class Hosting:
 
     @property
     def spans(self) -> SpanStore | MemorySpans:
-        """Where the spans of calls, tools and insights can be asked for; `flush_spans` first makes sure they are there."""
+        """The store of spans of calls, tools and insights; await `flush_spans` before reading recent ones."""
         return cast("SpanStore | MemorySpans", self._path.recorder.spans)  # a node makes no others
 
     def record_refusal(
         self, code: str, message: str, *, user_id: str, tenant_id: str = "default", target: str, capability: str
     ) -> None:
-        """Write into the audit that a request was refused before it became a call."""
+        """Audit a request that was refused before it became a call."""
         path = self._path
         now_ms = path.now_ms()
         request_id, trace_id = path.ids.new_request(now_ms)
@@ -338,12 +338,12 @@ class Hosting:
         path.refuse(request, Refused(code, message))
 
     async def flush_spans(self) -> None:
-        """Wait until everything recorded so far can be found in `spans`; raise `UnavailableError` if some of it was lost."""
+        """Wait until all recorded spans are in `spans`. Raises `UnavailableError` if some were lost."""
         await self._path.recorder.flush()
 
     @property
     def export(self) -> ExportStats:
-        """How the export of spans goes, and how many were lost."""
+        """The statistics of the span export, with the number of lost spans."""
         return self._path.recorder.stats
 
     @property
@@ -353,12 +353,12 @@ class Hosting:
 
     @property
     def guidance(self) -> LiveGuidance | None:
-        """What people want of these agents, as it is in force; None if the node was given none."""
+        """The guidance in force; None if the node has none."""
         return None if self._runtime is None else self._runtime.path.guidance
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What is wrong with what was declared, found when the node started; see `core.agent.cross_check`."""
+        """Problems of the declarations, found when the node started; see `core.agent.cross_check`."""
         return () if self._runtime is None else self._runtime.problems
 
     @property
@@ -369,7 +369,7 @@ class Hosting:
 
     @property
     def strays(self) -> list[Stray]:
-        """The calls that have ended and whose code still runs: it does not heed its cancellation, and lost its place."""
+        """The calls that have ended while their code, which ignores its cancellation, still runs without a slot."""
         found = self._path.activations.strays.items()
         return [Stray(one.request.request_id, one.request.target, one.request.capability, since) for one, since in found]
 

@@ -1,4 +1,4 @@
-"""The key of a store: made where nothing is hidden yet, and tried on what is hidden before anything else is hidden under it."""
+"""The key of a store: generated only if nothing is encrypted yet, else tested on existing vaults before it is used."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from comity.runtime.session.sealing import decrypt_vault
 
 
 def store_key(store: Path | None, sealed: Sequence[tuple[str, bytes]], remembered: Sequence[tuple[str, bytes]] = ()) -> bytes:
-    """Return the key of a store whose first vaults are `sealed`, each under its document's key; a new one only without any.
+    """Return the key of a store; generate one only if nothing is encrypted yet.
 
-    `remembered` are its first memories of users, which are encrypted as well. Raises `UnavailableError` where the key is
-    missing, or is not the one these were hidden under.
+    `sealed` are its first vaults and `remembered` its first memories of users, by document key. Raises `UnavailableError` if
+    the key is missing or cannot decrypt them.
     """
     key = key_for(store, may_make=not sealed and not remembered)
     if not sealed and not remembered:
@@ -29,12 +29,12 @@ def store_key(store: Path | None, sealed: Sequence[tuple[str, bytes]], remembere
 
 
 def vault_cipher(key: bytes) -> Cipher:
-    """Return what encrypts and decrypts the vaults of a store with this key."""
+    """Return the cipher for a store's vaults."""
     return Cipher(derived(key, "vault"))
 
 
 def memory_cipher(key: bytes) -> Cipher:
-    """Return what encrypts and decrypts what a store with this key remembers of users."""
+    """Return the cipher for a store's memories of users."""
     return Cipher(derived(key, "memory"))
 
 

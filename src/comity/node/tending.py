@@ -1,4 +1,4 @@
-"""What a node that runs sees to by itself: idle agents, sessions to be saved, calls that other nodes left open, its files."""
+"""Periodic work of a running node: deactivate idle agents, save sessions, resume calls of dead nodes, watch its files."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from comity.runtime.call.resume import take_over
 
 log = logging.getLogger("comity")
 
-# How often a node looks for agents that are idle, and for calls of nodes that are gone.
+# How often a node looks for idle agents and for open calls of dead nodes.
 SWEEP_S_MAX: Final = 5.0
 HOLDUP_S: Final = 5.0  # how long the writer may have one batch before the node logs a warning
-SAVED_AT_ONCE: Final = 8  # sessions in which calls without words have ended: each takes up to a few milliseconds
-SAVING_S: Final = 0.005  # between two such
+SAVED_AT_ONCE: Final = 8  # sessions per step; each takes up to a few milliseconds
+SAVING_S: Final = 0.005  # pause between two steps
 
 
 class Tending:
-    """What a node does while no program asks anything of it."""
+    """Runs the periodic work of a node."""
 
     def __init__(self, path: CallPath, journal: Journal, sweep_workflows: Callable[[], None]) -> None:
         self._path = path
@@ -39,37 +39,37 @@ class Tending:
         self._is_held_up = False  # the store could not be written when the node last looked
 
     def begin(self) -> None:
-        """Look now, and again and again until `stop`."""
+        """Start the periodic work, now and repeatedly until `stop`."""
         self.sweep()
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop the periodic work."""
         for timer in (self._sweeping, self._saving):
             if timer is not None:
                 timer.cancel()
 
     def take_over(self) -> None:
-        """Take up what nodes that are gone left open. Where several share the work, leases say whose it is."""
+        """Resume open calls of dead nodes. In a cluster, leases decide which node does so."""
         path = self._path
-        # A node without agents could only give up what another may go on with.
+        # A node without agents could only end calls that another node can resume.
         if path.placement.takes_over and len(path.registry) and self._journal.failure is None:
             take_over(path, self._journal)
 
     def sweep(self) -> None:
-        """Put idle agents away, save sessions and take up what was left open; come back later."""
+        """Deactivate idle agents, save sessions, resume open calls, and schedule the next sweep."""
         shortest = min((agent.idle_ms for agent in self._path.registry), default=int(SWEEP_S_MAX * 1000))
         delay = min(max(shortest / 2000, 0.05), SWEEP_S_MAX)
-        self._sweeping = self._path.loop.call_later(delay, self.sweep)  # first: what fails here fails once
+        self._sweeping = self._path.loop.call_later(delay, self.sweep)  # first: an exception below must not stop the sweeps
         self._path.activations.put_away_idle()
         self._tell_holdup()
         if self._saving is None:
             self.save_sessions()
-        with contextlib.suppress(UnavailableError):  # a store that cannot be read now may be the next time
+        with contextlib.suppress(UnavailableError):  # an unreadable store is tried again next time
             self.take_over()
             self._sweep_workflows()
 
     def _tell_holdup(self) -> None:
-        """Log, once for each holdup, that the store cannot be written for the moment."""
+        """Log, once per holdup, that the store cannot be written at the moment."""
         journal, was_held_up = self._journal, self._is_held_up
         self._is_held_up = isinstance(journal, SqliteJournal) and journal.under_way_s >= HOLDUP_S
         if isinstance(journal, SqliteJournal) and self._is_held_up and not was_held_up:
@@ -80,7 +80,7 @@ class Tending:
             )
 
     def save_sessions(self) -> None:
-        """Save a few sessions, and the others a little later: calls go on meanwhile."""
+        """Save a few sessions, and the others after a pause, in which calls run."""
         self._saving = None
         with contextlib.suppress(UnavailableError):  # as above
             if self._path.sessions.save_ended(SAVED_AT_ONCE):
@@ -88,9 +88,9 @@ class Tending:
 
 
 def watch_files(journal: Journal, store: Path | None) -> Callable[[], None]:
-    """Let the journal watch the files beside it, the spans and the key; return what lets it watch its own files alone.
+    """Let the journal watch the files of spans and key; return a function that ends that.
 
-    Spans are closed before the journal, and their log goes with them.
+    Spans are closed before the journal, and closing removes their WAL.
     """
     if not isinstance(journal, SqliteJournal) or store is None:
         return _nothing

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def open_recorder(settings: Settings, clock: Clock, ids: Ids, loop: asyncio.AbstractEventLoop, store: Path | None) -> Recorder:
-    """Return what records the spans of a node whose store is a file, or in memory."""
+    """Return the recorder of a node's spans, for a file store or in memory."""
     file = exporter = drain = None
     if store is not None:  # first: nothing runs yet where it cannot be opened
         from comity.engines.sqlite.spans.store import SpanStore  # noqa: PLC0415  a node in memory needs none of this

@@ -1,4 +1,4 @@
-"""A node's own housekeeping: it removes what its retention keeps no longer, in small slices with a pause after each."""
+"""Retention sweeps of a running node, in small slices with a pause after each."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ log = logging.getLogger("comity")
 
 # How long after one sweep the next begins.
 SWEEP_EVERY_S: Final = 5.0
-# The pause after a slice: as long as the slice took, and never shorter than this, which is all a node waits that fell behind.
+# The pause after a slice is as long as the slice, but at least this; a sweep that is behind pauses only this long.
 PAUSE_S_LEAST: Final = 0.002
 
 
 class Upkeep:
-    """Sweeps the journal and the spans of a node again and again."""
+    """Sweeps the journal and the spans of a node repeatedly."""
 
     def __init__(self, retention: Retention, journal: Journal, recorder: Recorder, sessions: Sessions, clock: Clock) -> None:
         self._retention = retention
@@ -32,12 +32,12 @@ class Upkeep:
         self._clock = clock
         self.removed = Pruned()  # since the node started
         loop = asyncio.get_running_loop()
-        # When the next sweep is due: a sweep that is still under way then is behind, and pauses no longer than it must.
+        # When the next sweep is due; a sweep that still runs then is behind.
         self._due_s = loop.time() + SWEEP_EVERY_S
         self._task = loop.create_task(self._run(), name="comity-upkeep")
 
     async def close(self) -> None:
-        """Stop, at the latest after the slice under way."""
+        """Stop, at the latest after the current slice."""
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
 
