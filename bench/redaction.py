@@ -145,6 +145,7 @@ HOSTILE: dict[str, str] = {
     "phone_worded": "phone ten eleven ",
     "webhook": "hooks.slack.com/",
     "phone_spoken": "one two three four five ",
+    "phone_doubled": "double one ",
     "pin": "PIN of my card: 48 ",
     "pin_bare": "PIN 4711 a ",
     "plate": "plate B-AB ",

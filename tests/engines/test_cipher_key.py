@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from comity.engines.cipher import KEY_BYTES, key_for
+from comity.engines.cipher import _SLICE_BYTES, KEY_BYTES, Cipher, key_for
 from comity.errors import UnavailableError
 
 
@@ -65,3 +65,38 @@ def test_a_key_that_others_can_read_or_replace_is_refused_with_what_to_do(tmp_pa
     for good in (0o600, 0o400):
         path.chmod(good)
         assert key_for(store) == key
+
+
+def test_a_key_file_of_another_size_is_refused_for_good(tmp_path: Path) -> None:
+    store, path = tmp_path / "work.db", tmp_path / "work.db.key"
+    for size in (0, KEY_BYTES - 1, KEY_BYTES + 1):
+        path.write_bytes(b"k" * size)
+        path.chmod(0o600)
+        with pytest.raises(UnavailableError, match=f"has {size} bytes") as refused:
+            key_for(store)
+        assert not refused.value.retryable
+
+
+def test_a_key_file_that_cannot_be_read_may_be_readable_later(tmp_path: Path) -> None:
+    (tmp_path / "work.db.key").mkdir()
+    with pytest.raises(UnavailableError, match="cannot use the key file") as refused:
+        key_for(tmp_path / "work.db")
+    assert (refused.value.code, refused.value.retryable) == ("STORE_UNAVAILABLE", True)
+
+
+@pytest.mark.parametrize("size", [KEY_BYTES - 1, KEY_BYTES + 1])
+def test_a_cipher_takes_a_key_of_one_size(size: int) -> None:
+    with pytest.raises(ValueError, match=f"not {size}"):
+        Cipher(b"k" * size)
+
+
+@pytest.mark.parametrize("size", [0, 1, _SLICE_BYTES, _SLICE_BYTES + 1, 3 * _SLICE_BYTES + 7])
+def test_data_of_any_length_is_decrypted_as_it_was_under_its_own_name_alone(size: int) -> None:
+    cipher, data = Cipher(b"k" * KEY_BYTES), bytes(n % 251 for n in range(size))
+    sealed = cipher.encrypt(data, "a")
+    assert cipher.decrypt(sealed, "a", "it") == data
+    assert cipher.encrypt(data, "a") != sealed
+    with pytest.raises(UnavailableError, match="it"):
+        cipher.decrypt(sealed, "b", "it")
+    with pytest.raises(UnavailableError, match="it"):
+        Cipher(b"l" * KEY_BYTES).decrypt(sealed, "a", "it")

@@ -145,6 +145,17 @@ HIDDEN = [
     ("LICENCE", "차량번호 12가3456"),
     ("LICENCE", "Kontrollschild ZH 482133"),
     ("NATIONAL_ID", "insurance member id XKA482133771"),
+    ("NATIONAL_ID", "rappelé au guichet, 2 71 04 75 613 955 44, merci"),
+    ("NATIONAL_ID", "notiert auf dem Zettel: 756.3985.4395.60"),
+    ("NATIONAL_ID", "hij gaf 86.04.11-713.15 door"),
+    ("NATIONAL_ID", "note: 110105198405166738"),
+    ("TAX_ID", "ha lasciato BNCLRA84D58H501H in portineria"),
+    ("TAX_ID", "anotei 542.546.277-85 no bloco"),
+    ("NATIONAL_ID", "PID|1||4471902887^^^HOSP^MR||ROE^ANN||"),
+    ("PRIVATE_KEY", "the paper under the lid says KyYnN5bzEowBBx6bYgWUrATicxvhKAdybounBqg7E8mC419NMXDy"),
+    ("API_KEY", "апи-ключ 9c1f7d20ab34e5680f1d"),
+    ("API_KEY", "clé d'API : 9c1f7d20ab34e5680f1d"),
+    ("PASSWORD", "Use the passphrase, with spaces and no capitals: otter candle seventeen maple riddle"),
     ("PRIVATE_KEY", f"-----BEGIN PRIVATE KEY-----\n{'MIIEvQIBADANBgkqhkiG9w0BAQE7' * 40}"),
 ]
 
@@ -166,6 +177,13 @@ def test_a_text_that_only_looks_personal_is_left_alone(text):
 )
 def test_a_document_that_only_looks_personal_is_left_alone(document):
     assert redact_value(document, new_vault()).value == document
+
+
+def test_every_line_of_a_private_key_in_a_document_within_a_document_is_hidden():
+    lines = ["MHcCAQEEIFMSqFUDS7uFg74SVNo", "AwEHoUQDQgAEGGxO955W13YUo87", "YlkFH6gQDpVxjq7s0Q=="]
+    text = "\\n".join(("-----BEGIN EC PRIVATE KEY-----", *lines, "-----END EC PRIVATE KEY-----"))
+    hidden = redact_text(text, new_vault()).text
+    assert not any(line in hidden for line in lines)
 
 
 @pytest.mark.parametrize(("kind", "text"), HIDDEN, ids=str)

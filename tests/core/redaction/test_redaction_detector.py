@@ -51,7 +51,9 @@ def test_a_scan_may_begin_anywhere_and_still_sees_the_left_border():
         (Need.CONTEXT, "badger ", "", False),
         (Need.CONTEXT, "BADGE: ", "", True),
         (Need.CONTEXT, "badge was found, they say, in the old hall: ", "", False),
-        (Need.CONTEXT, "", " is my badge", False),
+        (Need.CONTEXT, "", " is my badge", True),
+        (Need.CONTEXT, "", ", the badge office", False),
+        (Need.CONTEXT, "order ", " is my badge", False),
     ],
 )
 def test_surroundings_are_judged_by_the_need_of_the_detector(need, before, after, fits):

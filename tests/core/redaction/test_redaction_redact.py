@@ -32,7 +32,7 @@ from comity.core.redaction.redact import (
     scrub,
     walls_in,
 )
-from comity.core.redaction.scan import Wall
+from comity.core.redaction.search import Wall
 
 
 @given(texts())

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from redaction_corpus import PERSONAL_TEXTS, new_vault, of_detectors, plain, texts
+from redaction_corpus import PERSONAL_TEXTS, PERSONAL_VALUES, new_vault, of_detectors, plain, texts
 
 from comity.core.document.slices import ONE_GO_BYTES, whole
 from comity.core.redaction import (
@@ -20,14 +20,18 @@ from comity.core.redaction import (
     Category,
     Detector,
     Scanner,
+    candidates,
     may_hold_personal_data,
     redact_json,
     redact_text,
+    redact_value,
 )
+from comity.core.redaction.ahead import Ahead
 from comity.core.redaction.detector import PatternDetector
 from comity.core.redaction.hints import families_of
 from comity.core.redaction.redact import redact_json_sliced
-from comity.core.redaction.scan import _CLEAN_BYTES_MAX, _CLEAN_MAX, _KEY_CHARS_KEPT, _KEYS_MAX, Wall
+from comity.core.redaction.scan import _CLEAN_BYTES_MAX, _CLEAN_MAX, _KEY_CHARS_KEPT, _KEYS_MAX, _SAMPLE
+from comity.core.redaction.search import Wall
 from comity.core.redaction.shapes import HINT_GAP, NUMBER_CHARS_MAX, compile_test, foreign_label_start, plain_words
 
 
@@ -256,6 +260,42 @@ def test_no_pattern_looks_further_than_a_slice_lets_it(detector):
 
     bound = NUMBER_CHARS_MAX if detector.is_number else detector.shape_chars_max
     assert reach(_parser.parse(detector.pattern.pattern, detector.pattern.flags), {})[0] < bound
+
+
+def test_a_hint_matches_between_line_breaks_what_it_matches_alone():
+    """So the hints of all detectors may be tested against many short texts at once."""
+    tests = [compile_test(detector.hint) for detector in DETECTORS]
+    for text in PERSONAL_VALUES[::3] + [plain(row) for _, row in PERSONAL_TEXTS[::3]]:
+        assert all(test(f"a\n{text}\na") for test in tests if test(text)), text
+
+
+def test_a_dense_list_and_dense_keys_are_redacted_as_each_of_their_texts_is():
+    lines = [f"user{n}@example.com" if n % 8 else f"no {n}" for n in range(120)] + [f"tel 23{n:05d}" for n in range(90)]
+    lines += ["plain", "a\u200b@b.co", "password: hunter2!", "born 1984-03-12"]
+    vault, alone = new_vault(), new_vault()
+    expected = [redact_value(text, alone).value for text in lines]
+    assert redact_value(lines, vault).value == expected
+    assert redact_value(dict.fromkeys(lines, True), new_vault()).value == dict.fromkeys(expected, True)
+    records = [{"user": f"ada_{n}", "password": f"hunter{n}!", "note": line} for n, line in enumerate(lines)]
+    alone = new_vault()
+    assert redact_value(records, new_vault()).value == [redact_value(record, alone).value for record in records]
+    looked = Ahead(DEFAULT_SCANNER)
+    looked.look([("", line) for line in lines[:32]], 16)
+    assert looked.relevant("", lines[1]) is looked.relevant("", lines[0])
+    looked.look([("", line) for line in lines[:32]], 31)
+    assert looked.relevant("", lines[1]) is not looked.relevant("", lines[1]), "values are rare"
+
+
+def test_the_text_that_prepares_a_scanner_holds_values_of_many_kinds_and_a_table():
+    found = {span.detector.name for span in DEFAULT_SCANNER.find(_SAMPLE)}
+    assert found > {"phone_named", "email", "password", "password_spoken", "user_name", "iban", "national_id", "street"}, found
+    assert _SAMPLE[DEFAULT_SCANNER.find(_SAMPLE)[-1].start :] == "hunter2!\n"
+
+
+def test_the_pattern_of_where_numbers_begin_looks_no_further_than_its_part_of_a_slice_lets_it():
+    from re import _parser
+
+    assert reach(_parser.parse(candidates._NUMBER.pattern), {})[0] < candidates._NUMBER_LOOKS_CHARS
 
 
 def test_a_dense_document_is_redacted_in_slices_with_the_same_result():

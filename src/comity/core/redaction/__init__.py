@@ -3,6 +3,7 @@
 from comity.core.redaction.detector import Category, Detector, Need, PatternDetector
 from comity.core.redaction.policy import DEFAULT_POLICY, Action, Policy
 from comity.core.redaction.redact import (
+    HIDDEN,
     Finding,
     JsonRedaction,
     Redaction,
@@ -27,6 +28,7 @@ __all__ = [
     "DEFAULT_SCANNER",
     "DETECTORS",
     "HELD_CHARS_MAX",
+    "HIDDEN",
     "TOKEN",
     "TYPES",
     "VALUES_MAX",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode
+from functools import lru_cache
 from itertools import pairwise
 
 from comity.core.redaction.checksums import (
@@ -31,6 +32,7 @@ from comity.core.redaction.shapes import (
     in_hint,
     words,
 )
+from comity.core.redaction.spoken import DIGIT_WORDS, DIGIT_WORDS_HINT, NOT_INSIDE, digits_said
 
 # Brand prefixes as inclusive ranges over the first six digits, with the lengths the brand issues.
 _BRANDS: tuple[tuple[int, int, tuple[int, ...]], ...] = (
@@ -57,6 +59,10 @@ _BRANDS: tuple[tuple[int, int, tuple[int, ...]], ...] = (
 
 # Without a word beside it, a bare run of these lengths is more often a snowflake id, an EAN or a timestamp than a card.
 _CARD_LENGTHS_AMBIGUOUS = frozenset({13, 14, 17, 18, 19})
+
+_CARD_DIGITS_SAID_MIN, _CARD_DIGITS_MAX = 15, 19
+
+_SAID_PART = re.compile(r"[^\W_]+")
 
 _STEP_MAX = 99  # between the numbers of a list in order
 
@@ -113,6 +119,21 @@ def _accept_card_counted(value: str) -> int:
     return len(value) if len(_COUNTING.findall(value)) > 1 and _is_card("".join(_FOUR.findall(value))) else 0
 
 
+@lru_cache(maxsize=1024)
+def _accept_card_said(value: str) -> int:
+    """Count digits of which some are said in words; what follows the last group of a card is not part of it."""
+    parts = list(_SAID_PART.finditer(value))
+    spoken = [part.group().lower() for part in parts]
+    for count in range(4, len(parts) + 1):
+        digits = digits_said(spoken[:count])
+        if len(digits) > _CARD_DIGITS_MAX:
+            return 0
+        if len(digits) >= _CARD_DIGITS_SAID_MIN and _is_card(digits) and not all(map(str.isdigit, spoken[:count])):
+            in_words = " ".join(digits_said([one]) for one in spoken[:count] if one.isalpha())
+            return 0 if _counts_up(in_words) else parts[count - 1].end()
+    return 0
+
+
 def _accept_card_encoded(value: str) -> int:
     """Count base64 that reads as a text with a card in it."""
     try:
@@ -127,7 +148,7 @@ def _accept_card_named(value: str) -> int:
 
 
 _CARD_WORDS = words(
-    r"(?:credit|debit|payment|bank|charge)?\s?cards?(?:\s?(?:number|no|num|nr|pan|details))?",
+    r"(?:credit|debit|payment|bank|charge)?\s?cards?(?:\s?(?:number|no|num|nr|pan|details|digits))?",
     "pan",
     "cc",
     "(?-i:CB|MC)",
@@ -142,7 +163,7 @@ _CARD_WORDS = words(
     "unionpay",
     "maestro",
     "kreditkarten?",
-    "kartennummer|karten-?nr|karte",
+    "karten[- ]?(?:nummer|nr)|karte",
     r"(?:karta|karty|kartę|carte|tarjeta|cartão|carta|karte)\s[a-zà-ž]{3,14}",  # of which kind
     "carte(?: bancaire| bleue| de crédit)?",
     "tarjeta(?: de crédito| de débito)?",
@@ -263,6 +284,25 @@ CARDS: tuple[PatternDetector, ...] = (
         first=AT_CARD,
         hint=rf"[2-6][0-9]{{3}}(?:[^0-9A-Za-z]|\\[nrt]){{1,8}}{_COUNTS}[^0-9]{{1,24}}[0-9]{{4}}[^0-9]{{1,32}}[0-9]{{4}}",
         accept=_accept_card_counted,
+    ),
+    PatternDetector(
+        name="card_said",
+        type="CARD",
+        category=Category.FINANCIAL,
+        priority=21,
+        pattern=LatePattern(
+            rf"(?<![^\W_]){NOT_INSIDE}(?<![0-9][ ,.-])(?:{DIGIT_WORDS}|[2-6][0-9]{{0,7}})(?:[ ,.\-–…]{{1,3}}(?:{DIGIT_WORDS}"
+            rf"|[0-9]{{1,8}})){{3,18}}(?![^\W_])"
+        ),
+        shape_chars_max=VALUE_CHARS_MAX,
+        first=r"[2-6tTfFsSvVdDcCqQzZ](?<![^\W_](?s:.))",
+        hint=rf"(?i:{DIGIT_WORDS_HINT}[ ,.\-–…]{{1,3}}{DIGIT_WORDS_HINT}[ ,.\-–…]{{1,3}}(?:{DIGIT_WORDS_HINT}["
+        rf" ,.\-–…]{{1,3}}){{0,10}}[0-9]{{4}})"
+        rf"|(?i:[0-9]{{4}}[ ,.\-–…]{{1,3}}{DIGIT_WORDS_HINT}[ ,.\-–…]{{1,3}}{DIGIT_WORDS_HINT}[ ,.\-–…])"
+        rf"|(?i:(?:{DIGIT_WORDS_HINT}[ ,.\-–…]{{1,3}}){{7}})",
+        accept=_accept_card_said,
+        need=Need.NO_FOREIGN_LABEL,
+        context=_CARD_WORDS,
     ),
     PatternDetector(
         name="card_listed",

@@ -65,18 +65,18 @@ def is_routing_number(digits: str) -> bool:
     return total % 10 == 0 and total > 0
 
 
-def is_base58check(address: str) -> bool:
-    """A Bitcoin address of the old form: 25 bytes, the last four the double hash of the others."""
+def is_base58check(address: str, length: int = 25) -> bool:
+    """A Bitcoin address of the old form, or a key: `length` bytes, the last four the double hash of the others."""
     number = 0
     for char in address:
         value = _BASE58.get(char)
         if value is None:
             return False
         number = number * 58 + value
-    if number >> 200:
+    if number >> 8 * length:
         return False
-    payload = number.to_bytes(25, "big")
-    return sha256(sha256(payload[:21]).digest()).digest()[:4] == payload[21:]
+    payload = number.to_bytes(length, "big")
+    return sha256(sha256(payload[:-4]).digest()).digest()[:4] == payload[-4:]
 
 
 def is_bech32(address: str) -> bool:

@@ -16,7 +16,7 @@ from comity.core.redaction.users import is_login, named_user
 LINE_CHARS_MAX: Final = 2_000  # a longer line is no line of a table
 _CELLS_MAX = 64
 _WORDS_MAX = 4
-_HEAD = r"[\"']?[^\W\d_][^\d\n\"|;,\t\[\]{}=<>!?]{0,36}[\"']?"
+_HEAD = r"[\"']?[^\W\d_](?:[^\d\n\"|;,\t\[\]{}=<>!?]|(?<=[A-Za-z_])[0-9]{1,2}(?![0-9])){0,36}[\"']?"  # also "box14"
 _PLAIN_HEAD = r"[^\W\d_][^\d\n\"|;,\t\[\]{}=<>!? ]{0,24}(?:[ ][^\d\n\"|;,\t\[\]{}=<>!? ]{1,24}){0,3}"
 _PARTED_BY: Final = {"|": r"[ ]*\|[ ]*", "\t": r"[ ]*\t[ ]*", ";": "[ ]*;[ ]*", ",": "[ ]*,[ ]*"}
 _HEADS = re.compile(
@@ -30,7 +30,7 @@ _HEADS = re.compile(
 )
 _SIGNS = (*_PARTED_BY, "  ")
 _RULE = re.compile(r"[ \t]*\|?(?:[ ]*[:=+-]+[ ]*[|+\t ]?)+[ \t]*\r?")
-_DIGIT = re.compile("[0-9]")
+_DIGIT = re.compile("(?<![A-Za-z_])(?<![A-Za-z_][0-9])[0-9]|[0-9]{3}")  # that no head has: "box14" may be one
 _SPACES = re.compile("[ ]{2,}")
 _QUOTED = {
     sign: re.compile(rf"[ ]*(?:\"(?P<quoted>(?:[^\"\n]|\"\"){{0,400}})\"[ ]*|'(?P<single>[^'\n]{{0,400}})'[ ]*"

@@ -7,6 +7,7 @@ from base64 import b64decode
 from itertools import pairwise
 
 from comity.core.redaction.detector import Category, Need, PatternDetector
+from comity.core.redaction.labels import BEFORE_RING
 from comity.core.redaction.shapes import (
     AFTER_DIGIT,
     AT_BASE64,
@@ -81,6 +82,8 @@ _NOT_TOP_LEVEL = frozenset(
         " socket timer target mount slice",
     )
 )
+_COUNTRIES = frozenset({"md", "py", "rs"})  # Moldova, Paraguay, Serbia
+_VERSION = re.compile(r"[vV]?[0-9]")  # chart@2x.md, tool@v3.py
 
 _THOUSANDS = re.compile(r"\+[0-9]{1,3}(?:[ .][0-9]{3})+")
 _GAP = r"[ \u00a0\u202f.\-\u2010-\u2015()/]{0,2}"
@@ -102,16 +105,22 @@ _ANY_PASSWORD = frozenset(
 )
 
 
+def _is_of_file(domain: str) -> bool:
+    """Return whether what follows an @ ends as the name of a file or a unit does, and not as a domain of a country."""
+    ending = domain.rpartition(".")[2].lower()
+    return ending in _NOT_TOP_LEVEL and (ending not in _COUNTRIES or _VERSION.match(domain) is not None)
+
+
 def _accept_email(value: str) -> int:
     local, _, domain = value.replace("%40", "@").rpartition("@")
-    if domain.rpartition(".")[2].lower() in _NOT_TOP_LEVEL or local == "git":
+    if _is_of_file(domain) or local == "git":
         return 0
     return len(value) if len(value) <= _EMAIL_CHARS_MAX else 0
 
 
 def _accept_international_email(value: str) -> int:
     """Count an address with letters beyond Latin; the others are `email`."""
-    if len(value) > _EMAIL_CHARS_MAX or value.rpartition(".")[2].lower() in _NOT_TOP_LEVEL:
+    if len(value) > _EMAIL_CHARS_MAX or _is_of_file(value.rpartition("@")[2]):
         return 0
     return 0 if re.fullmatch(rf"[{LETTER}0-9_.@%+-]*", value) else len(value)
 
@@ -213,7 +222,7 @@ _PHONE_WORDS = words(
     "whatsapp",
     "dial",
     r"contact(?:\s?number)?",
-    r"ring",
+    rf"(?:{BEFORE_RING})\sring|^ring|[^a-z0-9 \-]\s?ring",
     r"caller(?:\s?id)?",
     "msisdn",
     r"reach(?:ed|able)?",

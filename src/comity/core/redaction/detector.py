@@ -13,6 +13,7 @@ from enum import Enum, StrEnum, auto
 from functools import cache
 from typing import Protocol
 
+from comity.core.redaction.behind import BEHIND_HINT, label_behind
 from comity.core.redaction.joints import as_words, without_owners
 from comity.core.redaction.shapes import (
     COUNTED,
@@ -119,6 +120,8 @@ class PatternDetector:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "group", "value" if "(?P<value>" in self.pattern.pattern else 0)
+        if self.is_number and self.hint is not None:  # which tells by the label that stands before
+            object.__setattr__(self, "hint", f"{self.hint}|{BEHIND_HINT}")
 
     def prepare(self) -> None:
         """Compile the patterns that are otherwise compiled on first use."""
@@ -143,18 +146,22 @@ class PatternDetector:
 
     def starts(self, text: str, start: int, stop: int) -> list[int]:
         """Return the places before `stop` at which a match may begin; detectors with the same `first` have the same places."""
-        found = _compiled(self.first).finditer(text, start, stop + _FIRST_CHARS_MAX)
-        return [match.start() for match in found if match.start() < stop]
+        found = [match.start() for match in _compiled(self.first).finditer(text, start, stop + _FIRST_CHARS_MAX)]
+        while found and found[-1] >= stop:
+            found.pop()
+        return found
 
-    def spans_from(self, text: str, starts: list[int], stop: int) -> Iterator[tuple[int, int]]:
-        """Yield the values whose shapes begin at some places."""
+    def spans_from(self, text: str, starts: list[int], stop: int) -> list[tuple[int, int]]:
+        """Return the values whose shapes begin at some places."""
         end_max = stop + self.shape_chars_max
         match_at, accept, group = self.pattern.compiled.match, self.accept, self.group
+        found: list[tuple[int, int]] = []
         for place in starts:
             if match := match_at(text, place, end_max):
                 begin, end = match.span(group)
                 if length := accept(text[begin:end]):
-                    yield begin, begin + length
+                    found.append((begin, begin + length))
+        return found
 
     def span_at(self, text: str, place: int, end_max: int) -> tuple[int, int] | None:
         """Return the value that begins at a place, if there is one."""
@@ -172,10 +179,6 @@ class PatternDetector:
     def may_join(self, words: str) -> bool:
         """Return False only if nothing before these words can name the kind of a number behind them."""
         return is_joint(words)
-
-    def may_be_named_behind(self, _text: str, _start: int, _end: int) -> bool:
-        """Return False: a detector whose context may follow the value searches for its shape."""
-        return False
 
     def fits(self, before: str, after: str) -> bool:
         """The nearest label wins: "SSN on file. Order 123456789" is an order number."""
@@ -220,7 +223,10 @@ class PatternDetector:
             return said is Before.OWN_LABEL
         if self.need is Need.NO_FOREIGN_LABEL:
             return not (self.alone and is_things("", after)) and not is_said_of_thing(after)
-        return self.trailing and self._follows(after)
+        if self.trailing and self._follows(after):
+            return True
+        label = label_behind(after)
+        return bool(label) and self.read_before(label) is Before.OWN_LABEL
 
     def names(self, key: str) -> bool:
         """Read the key as the words before its value."""

@@ -62,6 +62,9 @@ _UPI_BANKS = (  # which give a payment address in India
 )
 
 
+_LEDGER = re.compile(r"\.[0-9]\.")
+
+
 def _accept_iban(value: str) -> int:
     """Cut at the country's length: spaced IBANs run into whatever capitals follow them."""
     wanted = IBAN_CHARS.get(value[:2].upper(), 0)
@@ -124,8 +127,9 @@ def _accept_swift(value: str) -> int:
 
 def _accept_routing(value: str) -> int:
     digits = digits_of(value)
-    if len(value) == 9 and len(digits) == 9:
-        return 9 if is_routing_number(digits) or digits[:4] in _CANADIAN_BANKS else 0
+    if len(digits) == 9:
+        is_valid = is_routing_number(digits) or (len(value) == 9 and digits[:4] in _CANADIAN_BANKS)
+        return len(value) if is_valid else 0
     return len(value)
 
 
@@ -139,7 +143,8 @@ def _is_account(value: str) -> bool:
 
 
 def _is_long_account(value: str) -> bool:
-    return 10 <= len(digits_of(value)) <= 28
+    """Judge an account under a word that ledgers and bills have too: an account of a ledger has one digit between dots."""
+    return not _LEDGER.search(value) and 10 <= len(digits_of(value)) <= 28
 
 
 def _accept_btc(value: str) -> int:
@@ -147,6 +152,16 @@ def _accept_btc(value: str) -> int:
     return len(value) if valid else 0
 
 
+# Words of bookkeeping make the account one of a ledger, unless the code of a bank stands between, or it is a person's own:
+# "please credit my account", "pay my expenses: sort code …, account no …".
+_OF_LEDGER = LatePattern(
+    r"(?:(?<!direct )(?<!please )debit(?! card)|(?<!for )(?<!further )credit(?! (?:card|transfer|union))|ledger"
+    r"|(?<![a-z])(?:gl|g/l)(?![a-z])|chart of|cost cent(?:er|re)|nominal"
+    r"|(?<!my )(?<!his )(?<!her )(?<!their )expense(?!s into )|revenue"
+    rf"|posting|sachkonto)(?![^;\n{WALL}]{{0,32}}(?<![a-z])(?:my|his|her|their|your)[ ](?:[a-z]{{4,8}}[ ])?acc(?:oun)?t?)"
+    rf"[^;\n{WALL}]{{0,40}}$",
+    re.IGNORECASE,
+)
 _IBAN_GAP = r"(?:[ \u00a0.\-]|[ ]?\n[ ]?)?"
 
 FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
@@ -195,11 +210,12 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
         category=Category.FINANCIAL,
         priority=30,
         pattern=LatePattern(
-            rf"{BEFORE}(?:[0-9]{{9}}|[0-9]{{5}}{DASH}[0-9]{{3}}|[0-9]{{2}}{DASH}[0-9]{{2}}{DASH}[0-9]{{2}}|[0-9]{{6}})"
+            rf"{BEFORE}(?:[0-9](?:[ -]?[0-9]){{8}}|[0-9]{{5}}{DASH}[0-9]{{3}}"
+            rf"|[0-9]{{2}}{DASH}[0-9]{{2}}{DASH}[0-9]{{2}}|[0-9]{{6}})"
             rf"{AFTER_DIGIT}"
         ),
-        hint=rf"(?:(?i:routing|transit|sort[ _\-]?code|s\\?/c)|{HINT_BEFORE_LETTER}(?i:aba|rtn)){HINT_GAP}"
-        rf"[0-9]{{2}}(?:[0-9]|{DASH})[0-9]{{2}}",
+        hint=rf"(?:(?i:routing|tr[aá]nsit|sort[ _\-]?code|s\\?/c|de ruta)|⑆|{HINT_BEFORE_LETTER}(?i:aba|rtn)){HINT_GAP}"
+        rf"[0-9]{{2}}(?:[0-9]|{DASH})[0-9]",
         accept=_accept_routing,
         need=Need.CONTEXT,
         is_number=True,
@@ -211,8 +227,10 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
             r"(?:branch\s?)?transit(?:\s?(?:number|no))?",
             r"sort[\s-]?codes?",
             "s/c",
+            r"(?:n[uú]mero|c[oó]digo) de (?:ruta|tr[aá]nsito)(?: bancario)?",
+            "⑆",  # around it, at the foot of a check
         ),
-        keys=LatePattern(r"(?:number|no|num|nr|code|aba|rtn)$", re.IGNORECASE),
+        keys=LatePattern(r"(?:number|no|num|nr|code|aba|rtn|(?:aba|bank|ach|wire|deposit|check) routing)$", re.IGNORECASE),
         reach=24,
         not_after=NOT_AFTER_DIGIT,
     ),
@@ -222,8 +240,8 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
         category=Category.FINANCIAL,
         priority=30,
         pattern=LatePattern(
-            rf"{BEFORE}[0-9]{{2}}-[0-9]{{2}}-[0-9]{{2}}(?=[ ,;/|]{{1,3}}(?i:acc(?:oun)?t?"
-            rf"|a/c)[^0-9\n]{{1,8}}[0-9]{{8}}(?![0-9]))"
+            rf"{BEFORE}[0-9]{{2}}-[0-9]{{2}}-[0-9]{{2}}(?=[ ,;/|]{{1,3}}(?i:acc(?:oun)?t?|a/c)\.?"
+            rf"[ :#]{{0,3}}(?i:(?:no|num|number|nr)\.?[ :#]{{1,3}})?[0-9](?:[ ]?[0-9]){{7}}(?![0-9]))"
         ),
         hint=r"[0-9]{2}-[0-9]{2}-[0-9]{2}[ ,;/|]{1,3}(?i:ac|a\\?/c)",
         not_after=NOT_AFTER_DIGIT,
@@ -242,7 +260,7 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
         category=Category.FINANCIAL,
         priority=50,
         pattern=LatePattern(rf"{BEFORE}(?:[0-9]{{6,17}}|[0-9]{{2,8}}(?:[ -][0-9]{{2,8}}){{1,4}}){AFTER_DIGIT}"),
-        hint=rf"(?i:acc(?:oun)?t|a\\?/c|acc[^a-z]|konto|compte|checking|chequing|savings|kto[^a-z])"
+        hint=rf"(?:(?i:acc(?:oun)?t|a\\?/c|acc[^a-z]|konto|compte|checking|chequing|savings|kto[^a-z])|⑆)"
         rf"{HINT_GAP}[0-9]{{2}}(?:[0-9]{{4}}|[0-9]?[ \-][0-9]{{2}})",
         accept=_accept_account,
         need=Need.CONTEXT,
@@ -258,15 +276,11 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
             "a/c",
             r"kontonummer|konto-?nr\.?",
             r"(?:numéro\s)?de\s?compte",
+            rf"{WALL}⑆[ ]{{0,3}}$",  # at the foot of a check
         ),
         reach=24,
         not_after=NOT_AFTER_DIGIT,
-        not_near=LatePattern(
-            r"(?:(?<!direct )(?<!please )debit(?! card)|(?<!for )(?<!further )credit(?! (?:card|transfer|union))|ledger|gl|g/l"
-            r"|chart of|cost cent(?:er|re)|nominal|expense|revenue|posting"
-            r"|sachkonto)[^;\n]{0,40}$",
-            re.IGNORECASE,
-        ),
+        not_near=_OF_LEDGER,
         keys=LatePattern(r"(?:number|no|num|nr|nummer)$|(?:bank|checking|savings) ?account$", re.IGNORECASE),
     ),
     PatternDetector(
@@ -276,7 +290,7 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
         priority=50,
         pattern=LatePattern(
             rf"{BEFORE}[0-9]{{8,17}}{AFTER_DIGIT}(?=[ ]?(?:[.,;:!?)|\n\"']|$|(?:and|or|at|with|for|to|from|in|is|of|by|under"
-            r"|routing|aba|sort|bsb|iban|bic|swift|blz|ifsc|held|bank|bei|der|chez|auprès|presso|en|del|van|na)\b))"
+            r"|(?i:routing|aba|sort|bsb|iban|bic|swift|blz|ifsc|bank)(?!-)|held|bei|der|chez|auprès|presso|en|del|van|na)\b))"
             r"(?![^\n.;]{0,40}\b(?i:ledger|suspense|clearing|control|nominal|cost|expenses?|revenue|assets?"
             r"|receivables?|payables?"
             r"|accruals?|depreciation|inventory|equity|liabilit(?:y|ies))\b)"
@@ -291,12 +305,7 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
         ),
         reach=4,
         not_after=NOT_AFTER_DIGIT,
-        not_near=LatePattern(
-            r"(?:(?<!direct )(?<!please )debit(?! card)|(?<!for )(?<!further )credit(?! (?:card|transfer|union))|ledger|gl|g/l"
-            r"|chart of|cost cent(?:er|re)|nominal|expense|revenue|posting"
-            r"|sachkonto)[^;\n]{0,40}$",
-            re.IGNORECASE,
-        ),
+        not_near=_OF_LEDGER,
         keys=LatePattern("(?!)"),
         heads=False,
     ),
@@ -311,7 +320,7 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
         accept=_accept_swift,
         need=Need.CONTEXT,
         context=words(
-            r"swift(?:[\s-]?(?:code|bic))?",
+            r"swift(?:[\s-]?(?:code|bic|コード|代码|代碼|코드))?",
             r"bic(?:[\s-]?(?:code|swift"
             r"|fi))?",
             r"swift\s?/\s?bic",
@@ -333,7 +342,7 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
         hint=r"(?i:swift|bic)[^A-Za-z0-9].{0,16}(?i:[A-Z]{4}[ \-]?[A-Z]{2}[ \-]?[A-Z0-9]{2})",
         accept=lambda value: len(value) if re.sub("[ -]", "", value)[4:6].upper() in _COUNTRIES else 0,
         need=Need.CONTEXT,
-        context=words(r"(?:bic(?:[ /-](?:code|swift))?|swift[ /-](?:code|bic)): ?$"),
+        context=words(r"(?:bic(?:[ /-](?:code|swift))?|swift[ /-](?:code|bic)|code swift(?:/bic)?): ?$"),
         reach=3,
         heads=False,
     ),
@@ -368,8 +377,12 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
             Rule(ACCOUNT, _is_account, is_valid_apart=_is_long_account),
             Rule(_ACCOUNT_OR_BILL, _is_long_account),
             Rule("сч[её]т(?: №)?", lambda value: len(digits_of(value)) == 20),
+            Rule(
+                "普通|当座|貯蓄", lambda value: len(value) == len(digits_of(value)) == 7, LatePattern("[ ]?[円人件個本台枚回%]")
+            ),
         ],
         hint_labels=f"{ACCOUNT}|{_ACCOUNT_OR_BILL}|сч[её]т",
+        hint_foreign="普通|当座|貯蓄",
         hint_value="[0-9]{4}|[0-9](?:[ ./-]?[0-9]){6}",
         not_followed=LatePattern(
             rf"[ ]?(?:%|€|\$|£|(?:EUR|USD|GBP|CHF|PLN|CZK|SEK|NOK|DKK|HUF|RON)\b|(?!(?:{BESIDE_ALONE})\b)[a-z]{{3,}})"

@@ -1,16 +1,16 @@
-"""Numbers a state gives a person, and the date of birth."""
+"""Numbers a state gives a person."""
 
 from __future__ import annotations
 
 import re
-from functools import cache
 
 from comity.core.redaction.checksums import is_luhn, is_nhs_number
 from comity.core.redaction.detector import Category, Need, PatternDetector
-from comity.core.redaction.labels import BIRTH, LICENCE, MONTH, PASSPORT, PLATE
+from comity.core.redaction.labels import LICENCE, PASSPORT, PLATE
 from comity.core.redaction.shapes import (
     AFTER,
     AFTER_DIGIT,
+    AT_BORDER,
     AT_NINE_DIGITS,
     AT_TWO_LETTERS,
     BEFORE,
@@ -25,12 +25,11 @@ from comity.core.redaction.shapes import (
     NOT_AFTER_DIGIT,
     SPACE,
     LatePattern,
-    at_word,
     digits_of,
     in_hint,
     words,
 )
-from comity.core.redaction.split import PARTS, YEAR
+from comity.core.redaction.spoken import HESITATION
 
 _SSN_WORDS = words(
     "ssns?",
@@ -56,24 +55,7 @@ _NINO_PREFIXES_UNUSED = frozenset({"BG", "GB", "KN", "NK", "NT", "TN", "ZZ"})
 
 _NINE_DIGITS = rf"{HINT_BEFORE_DIGIT}[0-9]{{3}}(?:{DASH}|{SPACE}|\.)?[0-9]{{2}}(?:{DASH}|{SPACE}|\.)?[0-9]{{4}}{HINT_AFTER}"
 _NINE_APART = f"|{HINT_BEFORE_DIGIT}[0-9](?:{SPACE}[0-9]){{8}}"
-_THREE_THREES = f"{HINT_BEFORE_DIGIT}[0-9]{{3}}(?:{DASH}|{SPACE})?[0-9]{{3}}(?:{DASH}|{SPACE})?[0-9]{{3}}{HINT_AFTER}"
-
-_YEAR = "(?:19|20|25|13|14)[0-9]{2}"  # also of the Thai and the Persian calendar
-_DAY = "(?:0?[1-9]|[12][0-9]|3[01])"
-_JOINT = r"(?:[ ]?[-/.\u2010-\u2013][ ]?|[ ])"
-_ROMAN = "(?:X|XI{1,2}|IX|IV|VI{0,3}|I{1,3})"
-_WORD = r"[^\s0-9.,/_'’-]{3,12}"  # of a month, which `_accept_date` looks up: a long alternation is slow to fail
-_DATE = (
-    rf"{_YEAR}{_JOINT}(?:0?[1-9]|1[0-2]){_JOINT}{_DAY}"
-    rf"|{_YEAR}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])"
-    rf"|{_DAY}{_JOINT}{_DAY}{_JOINT}(?:{_YEAR}|[0-9]{{2}})"
-    rf"|{_DAY}[-/. ]{_ROMAN}[-/. ]{_YEAR}"
-    rf"|{_DAY}(?:st|nd|rd|th|er)?[.]?(?: of| de)?[ -]{_WORD}[.]?(?: de)?,?[ -](?:{_YEAR}|['’]?[0-9]{{2}})"
-    rf"|{_WORD}[.]? {_DAY}(?:st|nd|rd|th)?,? {_YEAR}"
-    rf"|{_DAY}\. (?:0?[1-9]|1[0-2])\. {_YEAR}|(?:明治|大正|昭和|平成|令和)[0-9]{{1,2}}年[0-9]{{1,2}}月[0-9]{{1,2}}日"
-    rf"|{_YEAR}\.? {_WORD} {_DAY}\.?|{_DAY} tháng (?:0?[1-9]|1[0-2]),? năm {_YEAR}"
-    rf"|{_YEAR}[ ]?[年년][ ]?[0-9]{{1,2}}[ ]?[月월][ ]?[0-9]{{1,2}}[ ]?[日일]"
-)
+_THREE_THREES = rf"{HINT_BEFORE_DIGIT}[0-9]{{3}}(?:{DASH}|{SPACE}|\.)?[0-9]{{3}}(?:{DASH}|{SPACE}|\.)?[0-9]{{3}}{HINT_AFTER}"
 
 
 def _accept_ein(value: str) -> int:
@@ -103,103 +85,38 @@ def _accept_passport(value: str) -> int:
     return 0
 
 
-_BIRTH_KEYS = "dob|birth ?(?:date|day)|date of birth|geburtsdatum|fecha nacimiento|date naissance"
-_EPOCH_END = 1_600_000_000
-
-
-def _accept_epoch(value: str) -> int:
-    """Count seconds or milliseconds since 1970, of a day from 1900 on."""
-    number = int(value)
-    seconds = number / 1000 if abs(number) > 10**11 else number
-    return len(value) if -2_208_988_800 <= seconds <= _EPOCH_END else 0
-
-
-def _accept_worded(value: str) -> int:
-    """Count a date in words of a month of a calendar."""
-    return len(value) if any(map(_is_month, _WORDS.findall(value))) else 0
-
-
-_WORDS = re.compile(_WORD)
-_MONTH = LatePattern(rf"{MONTH}|tháng|năm|iii|viii?|xii", re.IGNORECASE)
-
-
-@cache
-def _is_month(word: str) -> bool:
-    return _MONTH.compiled.fullmatch(word) is not None
-
-
-def _accept_date(value: str) -> int:
-    """Count a date whose month, where it is a word, is one of a calendar."""
-    return len(value) if all(map(_is_month, _WORDS.findall(value))) else 0
-
-
-def _accept_parts(value: str) -> int:
-    """Count a year and another part of a date, each behind its word."""
-    named = {PARTS[word] for word in re.findall(r"[^\W\d_]+", value.lower().replace("geburts", "")) if word in PARTS}
-    return len(value) if YEAR in named and len(named) > 1 else 0
-
-
-_ORDINALS = (  # of a day, in words
-    "(?:(?:twenty|thirty)[- ])?(?:first|second|third|fourth|fifth|sixth|seventh|eighth|ninth)|tenth|eleventh|twelfth"
-    "|thirteenth|fourteenth"
-    "|fifteenth|sixteenth|seventeenth|eighteenth|nineteenth|twentieth|thirtieth"
-    "|(?:(?:ein|zwei|drei|vier|fünf|sechs|sieben|acht|neun)und)?(?:zwanzig|dreißig|dreissig)ste[nr]?"
-    "|ers?te[nr]?|zweite[nr]?|dritte[nr]?|(?:vier|fünf|sechs|sieb|sieben|ach|neun|zehn|elf|zwölf|dreizehn|vierzehn"
-    "|fünfzehn|sechzehn"
-    "|siebzehn|achtzehn|neunzehn)te[nr]?|premier|primero|primo"
-)
-_YEAR_WORDS = (
-    "(?:nineteen|twenty)[ -](?:hundred(?:[ ]and)?[ -]?)?(?:oh[- ])?(?:(?:twenty|thirty|forty|fifty|sixty|seventy"
-    "|eighty|ninety)(?:[- ])?)?"
-    "(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen"
-    "|eighteen|nineteen)?"
-    "|two[ ]thousand(?:[ ]and)?(?:[ ][a-z]{3,9})?"
-)
+# "Führerscheinkontrolle: Klasse BE, Nr. ": the number in a list of what is said of the document.
+_LISTED_NUMBER = r"[a-z]{0,12}[^\n;?!]{0,40}[,:(] ?(?:nr|no|number|nummer|n[°º]|num[eé]ro|número)\.?:? ?$"
 
 
 def _accept_licence(value: str) -> int:
     return len(value) if len(digits_of(value)) >= 3 else 0
 
 
-_PEOPLE = (
-    r"\w{1,16}(?:[eo]r|ist|[ae]nt|ee|ian|an|man|men|son|boy|girl|ess|ate|ard|ive|ing|ed|ain|king)s?|bab(?:y|ies)|twins?"
-    r"|child(?:ren)?|kids?|boss"
-    r"|prince|queen|pope|guest|witness|wife|husband|spouse|nurse|aunt|niece|nephew|friend|male|female|adult|youth|teen"
-    r"|infant|newborn"
-    r"|host|pilot|clerk|chef|coach|judge|poet|monk|nun|priest|saint|bride|groom|heir|deceased|accused|insured|minor|dad"
-    r"|mum|mom|actress"
-    r"|triplets?|quads|eldest|youngest|oldest|elder|younger|first|second|third|last|other|one|pupil|victim|suspect|individual"
+_COLOUR = "(?:white|black|blue|red|silver|gr[ae]y|green|yellow|orange|brown|gold|beige)"
+_VEHICLE = (
+    "(?:car|van|vehicle|lorry|truck|taxi|cab|minibus|motor(?:bike|cycle|home)|moped|scooter|bike|suv|4x4|hatchback|saloon"
+    "|pick-?up)"
 )
-
-
-_NOT_OF_A_PERSON = LatePattern(
-    r"birth\s(?:rate|control|cohort|weight|statistics|data|numbers|count|registrations?)[^;]{0,40}$"
-    r"|dob-[a-z][^;]{0,60}$|geb\.?\s(?-i:[A-ZÄÖÜ])[a-zäöüß]{1,20}\s$"
-    r"|(?:usine|entreprise|société|marque|association|empresa|compañía|firma|marca|azienda|società|impresa|unternehmen"
-    r"|verein|projekt|proyecto|projet|progetto|start-?up|club)[^;.:]{0,30}$"
-    r"|(?:republik|republic|república|république|nation|firma|company|city|stadt)\W{0,3}$"
-    r"|born\s(?:rate|count|digital)[^;]{0,40}$"
-    r"|(?:project|company|start-?up|product|brand|firm|team|programme|program|initiative|idea|process|thread|job|task"
-    r"|pod|container"
-    r"|session|server|daemon|worker|node|instance|galaxy|star|legend|tradition|movement|band|city)\s(?:was\s"
-    r"|is\s)?born[^;]{0,20}$"
-    # "The World Wide Web was born on": what has an article before it and is no person, of whom most words end alike.
-    rf"|(?<![a-z])(?:the|our|this|that|its)\s(?:[^\W\d]+[ -]){{0,3}}(?!(?:{_PEOPLE})\s)[^\W\d]{{3,20}}\s(?:was"
-    rf"|is)\sborn[^;]{{0,20}}$",
-    re.IGNORECASE,
+_MAKES = (
+    "ford|fiesta|vauxhall|astra|corsa|vivaro|volkswagen|vw|golf|polo|audi|bmw|mercedes|sprinter|toyota|yaris|corolla|honda"
+    "|civic"
+    "|nissan|qashqai|micra|kia|hyundai|skoda|octavia|peugeot|renault|clio|citro[eë]n|volvo|tesla|fiat|mazda|suzuki|jaguar"
+    "|(?:land|range) rover|mini cooper"
 )
-# "birth day: 21, birth month: 06, birth year: 1979"; the words are those of `split`.
-_PART_WORDS = (
-    "day|month|year|tag|monat|jahr|jour|mois|ann[ée]e|d[ií]a|mes|año|giorno|mese|anno|m[êe]s|ano|dag|maand|jaar|dzień|miesiąc|rok"
-    "|день|месяц|год|måned|månad|år"
+_VEHICLE_ABROAD = "voiture|véhicule|camion(?:nette)?|coche|vehículo|auto(?:vettura)?|macchina|furgone|pkw|moto|car|van"
+_FRENCH_PLATE = "[A-HJ-NP-TV-Z]{2}-[0-9]{3}-[A-HJ-NP-TV-Z]{2}"
+# What follows a plate; any other word in small letters is what the code belongs to: "reg AB12 CDE field".
+_BEHIND_PLATE = (
+    r"(?![ ](?!(?:is|was|has|had|in|on|at|and|by|to|from|with|for|or|left|hit|parked|parks|block(?:s|ed|ing)|outside|near|will"
+    r"|owned"
+    r"|belongs|that|which|who|came|drove|drives|driven|reported|seen|towed|clamped|stolen|needs|failed|passed|again|please|the"
+    r"|an?|my|his"
+    r"|her|their|today|now|this|not|still|registered|expired|mot|due|across|behind|opposite|but|when|while|as|it|she|he"
+    r"|they)(?![a-z]))"
+    rf"(?!{_COLOUR})[a-z])"
 )
-_PART = rf"(?:{_PART_WORDS})(?:[ ]?[:=][ ]?|[ ])(?:{_YEAR}|[0-3]?[0-9]|{_WORD})"
-_OF_BIRTH = "(?:of birth|birth|geburts|de naissance|de nacimiento|di nascita|de nascimento)"
-_PARTED = rf"(?:[ ]?[,;/|\n-][ ]?|[ ])(?:and[ ])?(?:{_OF_BIRTH}[ -]?)?"
-_BIRTH_HINT = (
-    rf"{HINT_BEFORE_LETTER}(?i:{in_hint(BIRTH)}|b\.|birth|ur\.|[*]){HINT_AFTER_LETTER}{HINT_GAP}[0-9]"
-    rf"|[a-z](?:DOB|Dob|Birth){HINT_GAP}[0-9]"
-)
+_BRITISH_AGE = "(?:0[1-9]|[1-2][0-9]|5[1-9]|[67][0-9])"  # the half year in which a plate was issued
 
 GOVERNMENT: tuple[PatternDetector, ...] = (
     PatternDetector(
@@ -233,6 +150,20 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
         not_after=NOT_AFTER_DIGIT,
     ),
     PatternDetector(
+        name="ssn_said",
+        type="SSN",
+        category=Category.GOVERNMENT,
+        priority=32,
+        pattern=LatePattern(
+            rf"{BEFORE}(?!000|666"
+            rf"|9)[0-9]{{3}}{HESITATION}(?!00)[0-9]{{2}}{HESITATION}(?!0000)[0-9]{{4}}{AFTER_DIGIT}",
+            re.IGNORECASE,
+        ),
+        hint=rf"[0-9]{{3}}(?i:{HESITATION})[0-9]{{2}}[ ,.]",
+        need=Need.CONTEXT,
+        context=_SSN_WORDS,
+    ),
+    PatternDetector(
         name="itin",
         type="ITIN",
         category=Category.GOVERNMENT,
@@ -251,7 +182,7 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
         type="ITIN",
         category=Category.GOVERNMENT,
         priority=32,
-        pattern=LatePattern(rf"{BEFORE}9[0-9]{{2}}{SPACE}?{_ITIN_GROUP}{SPACE}?[0-9]{{4}}{AFTER_DIGIT}"),
+        pattern=LatePattern(rf"{BEFORE}9[0-9]{{2}}(?:{SPACE}|\.)?{_ITIN_GROUP}(?:{SPACE}|\.)?[0-9]{{4}}{AFTER_DIGIT}"),
         first=AT_NINE_DIGITS,
         hint=_NINE_DIGITS,
         need=Need.CONTEXT,
@@ -279,7 +210,7 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
         type="SIN",
         category=Category.GOVERNMENT,
         priority=33,
-        pattern=LatePattern(rf"{BEFORE}[0-9]{{3}}{SPACE}?[0-9]{{3}}{SPACE}?[0-9]{{3}}{AFTER_DIGIT}"),
+        pattern=LatePattern(rf"{BEFORE}[0-9]{{3}}(?:{SPACE}|\.)?[0-9]{{3}}(?:{SPACE}|\.)?[0-9]{{3}}{AFTER_DIGIT}"),
         first=AT_NINE_DIGITS,
         hint=_THREE_THREES,
         accept=_accept_sin,
@@ -293,9 +224,9 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
         type="EIN",
         category=Category.GOVERNMENT,
         priority=34,
-        pattern=LatePattern(rf"{BEFORE}[0-9]{{2}}{DASH}?[0-9]{{7}}{AFTER_DIGIT}"),
+        pattern=LatePattern(rf"{BEFORE}[0-9]{{2}}(?:{DASH}|{SPACE})?[0-9]{{7}}{AFTER_DIGIT}"),
         first=AT_NINE_DIGITS,
-        hint=rf"{HINT_BEFORE_DIGIT}[0-9]{{2}}{DASH}?[0-9]{{7}}{HINT_AFTER}",
+        hint=rf"{HINT_BEFORE_DIGIT}[0-9]{{2}}(?:{DASH}|{SPACE})?[0-9]{{7}}{HINT_AFTER}",
         accept=_accept_ein,
         need=Need.CONTEXT,
         context=words(
@@ -331,7 +262,7 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
         type="NHS",
         category=Category.GOVERNMENT,
         priority=36,
-        pattern=LatePattern(rf"{BEFORE}[0-9]{{3}}[ \u00a0-]?[0-9]{{3}}[ \u00a0-]?[0-9]{{4}}{AFTER_DIGIT}"),
+        pattern=LatePattern(rf"{BEFORE}[0-9]{{3}}[ \u00a0.-]?[0-9]{{3}}[ \u00a0.-]?[0-9]{{4}}{AFTER_DIGIT}"),
         hint=rf"(?i:nhs){HINT_GAP}[0-9]{{3}}",
         accept=_accept_nhs,
         need=Need.CONTEXT,
@@ -354,7 +285,7 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
         accept=_accept_passport,
         need=Need.CONTEXT,
         is_number=True,
-        context=words(rf"(?:{PASSPORT})(?:\s?(?:number|no|num|nr|id))?"),
+        context=words(rf"(?:{PASSPORT}){_LISTED_NUMBER}", rf"(?:{PASSPORT})(?:\s?(?:number|no|num|nr|id))?"),
         reach=28,
     ),
     PatternDetector(
@@ -379,12 +310,12 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
             rf"|(?=[A-Z]{{0,8}}[0-9])[A-Z0-9](?:(?:[-/]|[ ](?=[0-9]{{2}}))?[A-Z0-9]){{4,19}}){AFTER}",
             re.IGNORECASE,
         ),
-        hint=rf"{HINT_BEFORE_LETTER}(?i:{in_hint(LICENCE)}){HINT_AFTER_LETTER}{HINT_GAP}[0-9]|[a-z](?:Driver"
-        rf"|Driving){HINT_GAP}[0-9]",
+        hint=rf"{HINT_BEFORE_LETTER}(?i:{in_hint(LICENCE)}){HINT_AFTER_LETTER}{HINT_GAP}[0-9]|(?:[a-z](?:Driver"
+        rf"|Driving)|(?i:f(?:ü|ue)hrerschein)){HINT_GAP}[0-9]",
         accept=_accept_licence,
         need=Need.CONTEXT,
         is_number=True,
-        context=words(rf"(?:{LICENCE})(?:\s?(?:number|no|num|nr|id))?"),
+        context=words(rf"(?:{LICENCE}){_LISTED_NUMBER}", rf"(?:{LICENCE})(?:\s?(?:number|no|num|nr|id))?"),
         reach=28,
     ),
     PatternDetector(
@@ -420,105 +351,58 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
             rf"|[\u4e00-\u9fff]{{1,4}}[ ]?[0-9]{{2,3}}[ ]?[\u3041-\u3096][ ]?[0-9]{{1,2}}[-・]?[0-9]{{2}}"
             rf"|[0-9]{{2,3}}[가-힣][ ]?[0-9]{{4}}|[0-9]{{2,3}}-[0-9]{{2,3}}-[0-9]{{2,3}}){AFTER}"
         ),
-        hint=rf"{HINT_BEFORE_LETTER}(?i:{in_hint(PLATE)}){HINT_AFTER_LETTER}{HINT_GAP}[0-9]|[a-z]Plate",
+        hint=rf"{HINT_BEFORE_LETTER}(?i:{in_hint(PLATE)}){HINT_AFTER_LETTER}{HINT_GAP}[0-9]|[a-z]Plate"
+        rf"|(?i:\"registration)\\?\"{HINT_GAP}[0-9]",
         need=Need.CONTEXT,
         context=words(PLATE),
         reach=20,
     ),
     PatternDetector(
-        name="dob_marked",
-        type="DOB",
-        category=Category.GOVERNMENT,
-        priority=39,
-        accept=_accept_date,
-        pattern=LatePattern(
-            rf"(?:(?P<star>(?<![\w*])[*])|{BEFORE})(?P<value>{_DATE})"
-            rf"(?(star)(?![0-9*_./-])|(?=[ ](?:geboren|gebürtig|urodzon[ay]|született|doğumlu|г\.[ ]?р)(?![a-z])"
-            rf"|[ ]?생(?:[^가-힣]|$)|[ ]?生(?:[^\u4e00-\u9fff]|$)))",
-            re.IGNORECASE,
-        ),
-        hint=r"[*][0-3]?[0-9]\.[01]?[0-9]\.(?:19|20)|[日일][ ]?[生생]"
-        r"|[0-9][ ](?i:geboren|gebürtig|urodzon|született|doğumlu|г\.[ ]?р)",
-    ),
-    PatternDetector(
-        name="dob_worded",
-        type="DOB",
-        category=Category.GOVERNMENT,
-        priority=39,
-        pattern=LatePattern(
-            rf"(?<![^\W_])(?:(?:{_ORDINALS}|{_DAY}(?:st|nd|rd|th)?)[ ](?:of[ ])?{_WORD}"
-            rf"|{_WORD}[ ](?:the[ ])?(?:{_ORDINALS})),?[ ](?:of[ ])?"
-            rf"(?:{_YEAR}|{_YEAR_WORDS})(?![^\W_])",
-            re.IGNORECASE,
-        ),
-        hint=rf"(?i:{_ORDINALS})(?:,|[ ](?i:of[ ])?[^\s]{{3,12}},?)?[ ](?i:of[ ])?(?:19|20|(?i:nineteen|twenty"
-        rf"|two[ ]thousand))[0-9 \-]"
-        rf"|[0-9](?i:st|nd|rd|th)?[ ](?i:of[ ])?[^\s]{{3,12}},?[ ](?i:nineteen|two[ ]thousand)[ \-]",
-        accept=_accept_worded,
-        need=Need.CONTEXT,
-        context=words(BIRTH),
-        reach=16,
-        not_near=_NOT_OF_A_PERSON,
-    ),
-    PatternDetector(
-        name="dob_parts",
-        type="DOB",
+        name="plate_british",  # whose form is narrow enough for the words for a car
+        type="LICENCE",
         category=Category.GOVERNMENT,
         priority=38,
         pattern=LatePattern(
-            rf"(?<![^\W_])(?=[^\n]{{0,60}}(?:19"
-            rf"|20)[0-9]{{2}}(?![0-9]))(?:{_OF_BIRTH}[ -]?)?(?P<value>{_PART}(?:{_PARTED}{_PART}){{1,2}})(?![^\W_])",
+            rf"{BEFORE}(?:[A-HJ-PR-Y][A-HJ-PR-Y]{_BRITISH_AGE}[ ]?[A-HJ-PR-Z]{{3}}"
+            rf"|[a-hj-pr-y][a-hj-pr-y]{_BRITISH_AGE}[ ]?[a-hj-pr-z]{{3}})"
+            rf"{AFTER}{_BEHIND_PLATE}"
+        ),
+        first=AT_TWO_LETTERS,
+        hint=rf"{HINT_BEFORE_WORD}[A-Za-z]{{2}}{_BRITISH_AGE}[ ]?[A-Za-z]{{3}}{HINT_AFTER}",
+        need=Need.CONTEXT,
+        context=words(
+            r"reg(?:n|d|istered|istration)?\.?(?:[ ]mark)?",
+            rf"(?:my|his|her|their|your|our|hired?|rental|courtesy|{_COLOUR}) {_VEHICLE}",
+            rf"(?:{_MAKES})(?: (?-i:[A-Z])[A-Za-z0-9-]{{1,12}})?(?: {_VEHICLE})?",
+        ),
+        reach=20,
+        not_near=LatePattern(
+            r"(?<![a-z])(?:course|class|event|exam|conference|company|trade ?mark|patent|module|code|product"
+            r"|part)s? reg[a-z]{0,10}\W{0,3}$",
             re.IGNORECASE,
         ),
-        shape_chars_max=LONG_CHARS_MAX,
-        first=at_word(f"{_OF_BIRTH}|{_PART_WORDS}"),
-        hint=_BIRTH_HINT,
-        accept=_accept_parts,
-        need=Need.CONTEXT,
-        context=words(BIRTH, rf"{_OF_BIRTH}[:=]?[\s-]?$"),
-        reach=16,
-        not_near=_NOT_OF_A_PERSON,
     ),
     PatternDetector(
-        name="dob_epoch",
-        type="DOB",
+        name="plate_french",  # as narrow
+        type="LICENCE",
         category=Category.GOVERNMENT,
-        priority=39,
-        pattern=LatePattern(rf"{BEFORE}-?[0-9]{{8,13}}{AFTER_DIGIT}"),
-        hint=_BIRTH_HINT,
-        accept=_accept_epoch,
+        priority=38,
+        pattern=LatePattern(rf"{BEFORE}{_FRENCH_PLATE}{AFTER}"),
+        first=rf"[A-Z]{AT_BORDER}(?=[A-Z]-)",
+        hint=rf"{HINT_BEFORE_WORD}{_FRENCH_PLATE}{HINT_AFTER}",
         need=Need.CONTEXT,
-        is_number=True,
-        context=words(rf"(?:{_BIRTH_KEYS}): ?$"),
-        reach=3,
-        keys=LatePattern(f"(?:{_BIRTH_KEYS})$", re.IGNORECASE),
+        context=words(_VEHICLE_ABROAD),
+        reach=20,
     ),
     PatternDetector(
-        name="dob_in_segment",  # of a message between hospitals
-        type="DOB",
+        name="id_in_segment",  # of the same message
+        type="NATIONAL_ID",
         category=Category.GOVERNMENT,
         priority=39,
-        pattern=LatePattern(r"(?<![A-Z])PID\|(?:[^|\n\r]{0,40}\|){6}(?P<value>(?:19|20)[0-9]{6})(?![0-9])"),
+        pattern=LatePattern(
+            r"(?<![A-Z])PID\|[^|\n\r]{0,20}\|[^|\n\r]{0,40}\|(?P<value>(?=[A-Z-]{0,6}[0-9])[A-Z0-9-]{6,20})(?=[\^|])"
+        ),
         shape_chars_max=LONG_CHARS_MAX,
         hint=r"PID\|",
-    ),
-    PatternDetector(
-        name="dob",
-        type="DOB",
-        category=Category.GOVERNMENT,
-        priority=39,
-        accept=_accept_date,
-        pattern=LatePattern(
-            rf"{BEFORE}(?:{_DATE})(?![0-9_])(?![-./][0-9]|\.\.|[ ]?(?:to|until|bis|[–-])[ ]?[0-9])(?!(?!T[0-9])[A-Za-z])",
-            re.IGNORECASE,
-        ),
-        hint=_BIRTH_HINT,
-        need=Need.CONTEXT,
-        is_number=True,
-        context=words(BIRTH, r"birth[:=]\s?$", r"b\.\s?$", r"ur\.\s?$", r"[(,] ?[*]\s?$"),
-        reach=40,
-        not_near=_NOT_OF_A_PERSON,
-        keys=LatePattern(f"(?:{_BIRTH_KEYS})$", re.IGNORECASE),
-        not_after=LatePattern(r"[0-9][-./]$"),
     ),
 )

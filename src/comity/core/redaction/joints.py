@@ -40,7 +40,8 @@ _PLAIN_TAGS = frozenset(
 )
 _TAG = re.compile(r"<(?P<end>/?)(?P<name>[^\W\d][\w.:-]{0,40})(?P<rest>(?:\s[^<>]{0,60})?)>\s*\Z")
 _NAMED_TAG = re.compile(
-    r"<[A-Za-z][\w.:-]{0,24}(?:\s[^<>]{0,40})?\s(?:name|id|key|label|field|property|itemprop)\s?=\s?[\"'](?P<label>[^\"'<>]{2,40})[\"']"
+    r"<[A-Za-z][\w.:-]{0,24}(?:\s[^<>]{0,40})?\s(?:name|id|key|label|field|property"
+    r"|itemprop)\s?=\s?[\"'](?P<label>[^\"'<>]{2,40})[\"']"
     r"(?:[^<>]{0,30}>\s*|[^<>]{0,30}\s(?:value|content)\s?=\s?[\"'])\Z"
 )
 _TAGS_MAX = 4
@@ -51,16 +52,64 @@ _OPTION = re.compile(r"(?<![^\s])--(?P<name>[a-z][a-z-]{1,40})(?:=|[ ])[\"']?\Z"
 # "PIN of my card: ", "phone for the flat is ": whose the value is says nothing of what it is. The last such words are found.
 # Without a colon or a verb behind them the last word must be one for a person: "passport of the lead traveller X1234567".
 _OF = (
-    "of|for|at|from|meiner|meines|meinem|von|vom|der|des|den|de|du|del|dello|della|dei|degli|delle|di|do|da|dos|das|para|pour"
+    "of|for|at|from|on|meiner|meines|meinem|von|vom|der|des|den|de|du|del|dello|della|dei|degli|delle|di|do|da|dos|das|para|pour"
     "|per|für|van|voor|av|till|mojej|mojego|od|untuk|milik|для|у|от|από|του|της|של|på|hos|dla|pro|za"
 )
 _WHOSE = re.compile(
-    rf"(?s:.*[^\W\d_])(?P<whose>[ ](?:(?:{_OF})[ ]|dell['’]|d['’])"
-    r"[^\W\d_][\w'’-]{0,16}(?:[ ][^\W\d_][\w'’-]{0,16}){0,3}?"
+    rf"(?s:.*[^\W\d_]\)?)(?P<whose>[ ](?:(?:{_OF})[ ]|dell['’]|d['’])"
+    r"[^\W\d_][\w'’-]{0,16}(?:(?<=[ ](?-i:[A-Z]))\.|(?<=[ ][MDHS][a-z])\.)?(?:[ ][^\W\d_][\w'’-]{0,16}){0,3}?"
     r"(?P<said>:[ ]|[ ](?:is|ist|est|es|è|é|to|jest|was|lautet|är|er|je|là|adalah|—|–|-)[ ]|[ ]))\Z"
 )
 _DANGLING = re.compile(rf"[ ](?:{_OF})\Z")  # of two in a row, as in "van de huurder"
+# "social security number, she says, is ": who says so, between commas.
+_ASIDE = re.compile(
+    r",[ ](?:(?:he|she|they|i|we)[ ](?:says?|said|thinks?|believes?|claims?|guess|told[ ](?:me|us))|apparently"
+    r"|(?:dit|dice|sagt|diz|zegt)[ ]?-?[ ]?(?:il|elle|él|ella|er|sie|ele|ela|hij|zij)|selon[ ](?:lui|elle)|según[ ](?:él|ella))"
+    r",?(?P<said>[ ](?:is|was|ist|lautet|est|es|è|é|jest|to)[ ]|:[ ])\Z",
+    re.IGNORECASE,
+)
 _OWNERS_MAX = 3  # "phone of the office of the landlord of the flat: "
+
+
+# "¿Me confirma su número de ruta?\n- Sí, es ": an answer, perhaps of a speaker with a time, that begins with small words.
+_OWN_IS = (
+    r"mine(?: is|['’]s)|(?:o meu|a minha) é|(?:el mío|la mía) es|le mien est|la mienne est|meine[rs]? ist|(?:il mio|la mia) è"
+    r"|mój to|de mijne is"
+)
+_ANSWER = re.compile(
+    r"[?][ \n]{1,3}(?:\[?[0-9:.]{4,8}\]?[ ])?(?:[-–—•*>][ ])?(?:[^\W\d_]{1,12}[ ]?:[ ])?"
+    rf"(?:(?:(?P<own>{_OWN_IS})|yes|yeah|sure|ok|okay|of course|uh|um|erm?|well|yep|yup|it['’]?s|it is|that['’]?s"
+    rf"|c(?:['’]?est)? le|c|es el|é o|sí|si|claro|es|sim|é|oui"
+    rf"|euh|c['’]est|est|ja|ist|äh|sì|è|tak|to|да|это)[ ,.…]{{1,3}}){{0,4}}\Z",
+    re.IGNORECASE,
+)
+_ASKS = re.compile(
+    r"(?<![^\W_])(?:t['’ ]?as|tu as|son|sa|leur|his|her|their|seine?|hast du|habt ihr|tienes|tens|hai|masz|got|you|your|ur"
+    r"|what['’]?s|what is|which|su|sus|tu|tus|votre|vos|ton|ta|quel|quelle|cuál|qué|ihre?n?|deine?n?"
+    r"|welche|seu|sua|qual|suo|uw|jouw|twój|twoje|pana|pani|ваш|ваша|твой|какой)(?![^\W_])",
+    re.IGNORECASE,
+)
+_WHETHER = re.compile(
+    r"(?<![^\W_])(?:did|does|do|is|are|was|were|has|have) (?:your|the|my|any|our|his|her|their|its)(?![^\W_])", re.IGNORECASE
+)
+_PURPOSE = re.compile(
+    r",? (?:so(?: that)?|because|since|before|in order|please|then|if|when we|pour|para|damit|parce|porque"
+    r"|żeby)(?![^\W_])",
+    re.IGNORECASE,
+)
+_SENTENCES = re.compile(r"[.!?\n]")
+# What goes on behind a label that is asked for; a noun there is another question: "your score on the phone game?".
+_BEHIND_ASKED = frozenset(
+    re.findall(
+        r"\S+",
+        "of for on at in from to with by as so and or but if when again please then now there here right did do does is "
+        "are was were will would can could should have has had i you we they he she it that this currently still just "
+        "also only today sir madam ma'am mate dear number no de du des pour sur à au en chez svp déjà para por del da "
+        "di per su con y o e et ou für von vom bei auf im zu bitte noch denn und oder nochmal doch gerade haben hat "
+        "avez est ist es è é tiene usted señor señora monsieur madame van voor bij op dla na w z proszę jest для на у в",
+    )
+)
+_ASKED_MAX = 8  # words of a question behind the label
 
 
 # "Licence (NSW) ", "Phone (home): ": which of several is meant.
@@ -100,7 +149,15 @@ def says_count(words: str) -> bool:
 
 
 def without_owners(before: str) -> Iterator[str]:
-    """Yield the text before a value without the words that say which or whose it is, one owner less each time."""
+    """Yield the text before a value without the words that say which or whose it is, one owner less each time.
+
+    Of an answer yield the question, one word less each time.
+    """
+    if "?" in before and (answer := _ANSWER.search(before)):
+        yield from _asked(before[: answer.start()], is_own=answer["own"] is not None)
+    if "," in before and (aside := _ASIDE.search(before)):
+        before = before[: aside.start()] + aside["said"]
+        yield before
     if ")" in before[-5:] and (bracketed := _BRACKETED.search(before)) and not says_count(bracketed["words"]):
         before = before[: bracketed.start()] + before[bracketed.end() :]
         yield before
@@ -110,6 +167,17 @@ def without_owners(before: str) -> Iterator[str]:
             return
         before = f"{_DANGLING.sub('', before[: whose.start('whose')])}: "
         yield before
+
+
+def _asked(text: str, *, is_own: bool) -> Iterator[str]:
+    """Yield what a question asks for: "what's your postcode so I can check coverage" asks for a postcode."""
+    question = _SENTENCES.split(text)[-1]
+    if not (is_own or _ASKS.search(question)) or _WHETHER.search(question):
+        return
+    words = _PURPOSE.split(question, maxsplit=1)[0].split(" ")
+    for count in range(len(words), max(0, len(words) - _ASKED_MAX), -1):
+        if is_own or count == len(words) or words[count].lower().strip(",") in _BEHIND_ASKED:
+            yield f"{' '.join(words[:count])}: "
 
 
 def _is_person(whose: str) -> bool:

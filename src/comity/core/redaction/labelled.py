@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from functools import cached_property, lru_cache
 
+from comity.core.redaction.behind import BEHIND_HINT, label_behind
 from comity.core.redaction.detector import Category
 from comity.core.redaction.joints import as_words, says_count, without_owners
 from comity.core.redaction.labels import PERSONS
-from comity.core.redaction.normal import is_readable
 from comity.core.redaction.shapes import (
     COUNTED,
     HINT_AFTER_LETTER,
@@ -26,6 +26,7 @@ from comity.core.redaction.shapes import (
     LatePattern,
     compile_all,
     compile_test,
+    foreign_label_start,
     in_hint,
 )
 
@@ -36,7 +37,7 @@ _JOINT_WORDS = frozenset(
         " numero número numéro nummer numer номер no nr num nº n° is was ist lautet es est sono wynosi"
         " är er og of the my and or und et y on at to me do da de del di des du der la le les el il"
         " client cliente kunde kunden patient patiente paziente customer employee user member for von é è jego jej"
-        " albo lub oder ou o of eller tai или або vagy nebo и"
+        " e eh albo lub oder ou o of eller tai или або vagy nebo и"
         " contact contacto contatto contato kontakt casa trabajo trabalho lavoro ufficio bureau oficina domicile"
         " assistito assistita dipendente"
         " a patiënt cliënt klant segurado titular assuré salarié locataire versicherter mieter pacient trabajador empleado"
@@ -46,7 +47,7 @@ _JOINT_WORDS = frozenset(
         " физлица клиента пациента رقم alt alternate alternative secondary"
         " μου με στο είναι του tôi của là saya adalah yangu ni benim мой моя это мій це שלי הוא هو mój moje jest můj je az én"
         " meu este ми е"
-        " moj numeroni mitt mit mijn mio mon c"
+        " moj numeroni min mitt mit mijn mio mon c"
         " changed updated corrected amended set geändert modifié cambiado agent caller operator q"
         " numurs numeris nombor nommer broj број številka szám száma מספר מס نمبر شماره नंबर संख्या নম্বর নাম্বার নং 번호",
     )
@@ -54,14 +55,19 @@ _JOINT_WORDS = frozenset(
 _JOINT_WORDS |= PERSONS
 _JOINT_SUFFIX = (  # scripts without spaces between words
     "(?:番号|號碼|号码|号|번호|是|为|は|เลขที่)?(?:(?:ของ)?(?:ผู้ป่วย|ลูกค้า|คนขับ|พนักงาน|นักเรียน|ผู้โดยสาร|ผู้เช่า|เจ้าของ|ผู้รับ"
-    "|ผู้โอน|คนไข้|แม่|พ่อ|ฉัน|ผม))?"
+    "|ผู้โอน|คนไข้|แม่|พ่อ|ฉัน|ผม|ผู้เอาประกัน(?:ภัย)?|ผู้กู้|ผู้ซื้อ|ผู้ขาย|ผู้สมัคร|ผู้จอง|ผู้เข้าพัก|ผู้ปกครอง|ผู้ถือบัตร|ผู้ติดต่อ|ผู้ส่ง|ผู้เสียหาย|ผู้ค้ำประกัน"
+    "|คู่สมรส|สามี|ภรรยา|ลูก(?:สาว|ชาย)?|แขก|(?:คุณ|นาย|นาง(?:สาว)?)[\u0e00-\u0e7f]{2,16})|ของ[\u0e00-\u0e7f]{2,24})?"
+    "(?:ด้วย(?:ค่ะ|ครับ|นะคะ)?|คือ)?"
 )
+_OF_THINGS = frozenset({"id", "serie", "série", "seria", "series", "серия", "серії"})
 _NO_JOINTS = frozenset("!$€£¥%+<>@&^~{}")  # they end a label's reach
 _LABEL_CHARS_MAX = 48
 _JOINTS_MAX = 8
 _APART_MAX = 3
 _STARTS_MAX = 7
-_START = re.compile(rf"(?<![^\W_])(?<![{MARKS}])[^\W_]|(?=[^\W_])[\u2e80-\U0010ffff]")  # which have no spaces between words
+_START = re.compile(  # ideographs and Thai letters have no spaces between words
+    rf"(?<![^\W_])(?<![{MARKS}])[^\W_]|(?=[^\W_])[\u2e80-\U0010ffff]|[เหบ](?<=(?=เลข(?!ที่)|หมายเลข|บัตรประ|เบอร์).)"
+)
 _WORD = re.compile(rf"(?:[^\W_]|[{MARKS}])+")
 _IS_MARK = re.compile(f"[{MARKS}]")
 _UP_TO_DIGIT = re.compile("(?s:.*)[0-9]")
@@ -137,13 +143,12 @@ class LabelledDetector:
     hint_value: str = "[0-9]"  # what of a value stands somewhere after its label
     hint_foreign: str = ""  # labels of languages whose words have no borders there
     not_followed: LatePattern | None = None  # what may not follow a value that has no label with a colon
-    trailing: LatePattern | None = None  # a label that may follow instead: "416 555 1234 is my cell"; its group `label`
-    hint_behind: str = ""  # what every text matches in which such a label follows
     keys: LatePattern | None = None  # what a JSON key must end with for a number under it; any label if None
     keys_weak: LatePattern | None = None  # whole keys under which a number must be `is_valid_bare`
     is_valid_bare: Callable[[str], bool] | None = None
     is_number: bool = True  # whether the first word of every value has a digit in it
-    ids: bool = True  # whether "id" behind a label still means the number: "Aadhaar id" does, "call id" does not
+    checked_behind: bool = False  # whether a number with its label behind it must be valid as one with words between
+    ids: bool = True  # whether "id" or "series" behind a label still means the number: "Aadhaar id" does, "call id" does not
 
     @cached_property
     def hint(self) -> str:
@@ -151,12 +156,7 @@ class LabelledDetector:
         words = f"{HINT_BEFORE_LETTER}(?i:{in_hint(self.hint_labels)}){HINT_AFTER_LETTER}|[a-z](?:{_camel(self.hint_labels)})"
         if self.hint_foreign:
             words += f"|(?i:{self.hint_foreign})"
-        trailing = f"|{self.hint_behind}" if self.hint_behind else ""
-        return f"(?:{words}){HINT_GAP}(?:{self.hint_value}){trailing}"
-
-    @cached_property
-    def _test_behind(self) -> Callable[[str], bool]:
-        return compile_test(self.hint_behind)
+        return f"(?:{words}){HINT_GAP}(?:{self.hint_value})|{BEHIND_HINT}"
 
     @cached_property
     def _labels(self) -> re.Pattern[str]:
@@ -212,7 +212,7 @@ class LabelledDetector:
                         gap = Gap.OTHER
                     return None if apart and self.rules[number].is_valid_apart is None else (number, end, gap)
             word = starts.pop()
-            if not self.ids and before[word:end].lower() == "id":
+            if not self.ids and before[word:end].lower() in _OF_THINGS:
                 return None
             is_second_name = before[word - 1 : word] == "/"  # "NRIC/FIN"
             if not is_second_name and before[word:end].lower() not in _JOINT_WORDS:
@@ -227,7 +227,7 @@ class LabelledDetector:
 
     def prepare(self) -> None:
         """Compile the patterns that are otherwise compiled on first use."""
-        compile_all(self.pattern, self.not_followed, self.trailing, self.keys, self.keys_weak)
+        compile_all(self.pattern, self.not_followed, self.keys, self.keys_weak)
         _ = self._labels, self._could_name
 
     def spans(self, text: str, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, int]]:
@@ -253,18 +253,9 @@ class LabelledDetector:
         """Return False only if nothing before these words can name a number behind them."""
         return _NO_JOINTS.isdisjoint(words) and _JOINT_WORDS.issuperset(_WORD.findall(words.lower()))
 
-    def may_be_named_behind(self, text: str, start: int, end: int) -> bool:
-        """Return whether a label may follow a number in a part of a text."""
-        if self.trailing is None:
-            return False
-        part = text[start:end]
-        return not is_readable(part) or self._test_behind(part)
-
     def fits(self, before: str, after: str) -> bool:
         """Return whether a label stands right before, or after."""
-        return self._rule(_last_words(before)) is not None or (
-            self.trailing is not None and bool(self.trailing.compiled.match(after))
-        )
+        return self._rule(_last_words(before)) is not None or self._rule(label_behind(after)) is not None
 
     def names(self, key: str) -> bool:
         """Return whether the key means the number: "phone number" does, "phone calls" does not."""
@@ -298,7 +289,7 @@ class LabelledDetector:
         tail = _last_words(before)
         found = self._rule(tail)
         if found is None:
-            return 0 if self.trailing is None else self._judge_behind(self.trailing.compiled, value, after)
+            return self._judge_behind(value, before, after)
         number, is_said, gap = found
         rule = self.rules[number]
         is_valid = rule.is_valid_behind(gap)
@@ -315,19 +306,18 @@ class LabelledDetector:
                 return 0 if is_counted else cut
         return 0
 
-    def _judge_behind(self, trailing: re.Pattern[str], value: str, after: str) -> int:
+    def _judge_behind(self, value: str, before: str, after: str) -> int:
         """Return how many leading characters of `value` are a valid number that a label behind it names."""
         for cut in _cuts(value):
-            if (label := trailing.match(value[cut:] + after)) and any(is_valid(value[:cut]) for is_valid in self._named(label)):
-                return cut
+            label = label_behind(value[cut:] + after)
+            found = self._rule(label) if label else None
+            if found is None or found[2] is not Gap.NONE:
+                continue
+            rule = self.rules[found[0]]
+            is_valid = rule.is_valid_behind(Gap.OTHER) if self.checked_behind else rule.is_valid
+            if is_valid(value[:cut]):
+                return 0 if foreign_label_start(before) >= 0 else cut
         return 0
-
-    def _named(self, label: re.Match[str]) -> Iterator[Callable[[str], bool]]:
-        """Yield what makes a number valid before a label: the rule of the label, with its check digit, or any rule."""
-        if "label" not in label.groupdict():
-            yield from (rule.is_valid for rule in self.rules)
-        elif found := self._rule(f"{label['label']}: "):
-            yield self.rules[found[0]].is_valid_behind(Gap.OTHER)
 
     def _counts(self, rule: Rule, rest: str, *, is_said: bool) -> bool:
         """Return whether the words behind a plain number say that it counts something."""

@@ -26,6 +26,7 @@ PHONE: Final = (
     r"|телефоны|ტელ(?:ეფონი)?|հեռ|தொலைபேசி|ஃபோன்|ఫోన్|ಫೋನ್|ഫോൺ|ફોન|ਫ਼ੋਨ|فون"
     r"|ទូរស័ព្ទ|ဖုန်း|ስልክ"
     r"|faxnummer|rückrufnummer|t[eé]l\.? fixe|t[eé]l\.? portable|recapito telefonico|contacto telef[oó]nico|telefone fixo"
+    r"|(?:mobil|telefon)(?:en|numret|nummeret)|(?:telefon|mobil)szám(?:a|om|od|unk|uk)|微信(?:同号|手机)|同号"
     r"|mobiele? nummer|06-nummer|símanúmer|telefon kom[oó]rkowy|telef[oó]n(?:ne)?(?: [cč][ií]slo)?|mobilszám"
     r"|телефонен(?: номер)?"
     r"|broj (?:telefona|mobitela|mobilnog)|мобилни(?: телефон)?|број телефона|telefonska številka|telefoninumber"
@@ -39,6 +40,12 @@ PHONE: Final = (
     r"|numero ng telepono"
     r"|mòbil|mugikorra|telefono zenbakia|móbil|foonnommer|selnommer|cep (?:telefonu|no|numarası)|연락 ?전화|유선전화"
     r"|自宅電話|固定電話|固话|市话"
+    r"|(?:ال)?واتس ?(?:اب|آب|أب)|واتساپ|وٹس ?ایپ|в[ао]тсапп?|вайбер|ווטסאפ|וואטסאפ|व्हाट्स ?[एऐ]प|왓츠앱|ワッツアップ"
+)
+# What stands before "ring" as a verb.
+BEFORE_RING: Final = (
+    "please|pls|or|and|to|just|then|can|could|will|would|should|must|may|might|you|i|we|they|he|she|also|not|so|but|if|me|us"
+    "|him|them|now|first|always|never|instead|bitte|så|och|og|eller|kan|vennligst|venligst|gerne|gjerne|gärna"
 )
 BIRTH: Final = (
     r"d\.?o\.?b\.?|dates? of birth|birth ?(?:date|day)s?|b-?day|born|n[ée](?:\(e\)|e)?|(?:date de )?naissance"
@@ -56,7 +63,8 @@ BIRTH: Final = (
     r"|تاریخ تولد|متولد|תאריך לידה"
     r"|נולדה?|जन्म(?: ?तिथि| तारीख)?|วันเกิด|เกิดวันที่|出生(?:日期|年月日|年月|于)?|生日|生年月日|誕生日|생년월일"
     r"|생일|출생일?|生まれ"
-    r"|fecha nac\.?|fec\. nac\.?|data nasc\.?|geb\.? ?dat(?:um|\.)?|f[æe]ðingardag(?:ur|sins)|fædd(?:ur)?|dat\. nar\.?"
+    r"|fecha de nac\.?|date de naiss\.?|data d[ei] nasc\.?|fecha nac\.?|fec\. nac\.?|data nasc\.?|geb\.? ?dat(?:um|\.)?"
+    r"|f[æe]ðingardag(?:ur|sins)|fædd(?:ur)?|dat\. nar\.?"
     r"|narodená|data na[sșş]terii|роден[а]? на|рождена|день рождения|день народження|д\.н\.?|rođen[a]? dana|roj\."
     r"|sünni(?:aeg|kuupäev|päev)|sündinud|dzimšanas (?:datums|diena)|dzim\. dat\.?|dzimis|dzimusi|gimimo data"
     r"|gim\. data|gim[eę]s|gimusi"
@@ -72,14 +80,16 @@ PASSPORT: Final = (
     r"|putovnic[ae]|pasoš[a]?|pasaport(?: no)?|h[oộ] chi[eế]u|paspor|διαβατήριο|διαβατηρίου"
     r"|(?:загран)?паспорт[а]?(?: рф| гражданина(?: рф)?)?"
     r"|جواز(?: ال)?سفر|رقم الجواز|דרכון|گذرنامه|पासपोर्ट|หนังสือเดินทาง|พาสปอร์ต|护照|護照|パスポート|旅券|여권"
-    r"|pa(?:ß|ss)-?nr|passin(?:umero|ro)|vegabréf(?:snúmer|s)?|(?:číslo |č\. ?)?(?:cestovn[íýé]ho |cestovn[íý] )pasu?|č\. ?pasu"
+    r"|pas(?:s)?(?:numret|nummeret)|pa(?:ß|ss)-?nr|passin(?:umero|ro)|vegabréf(?:snúmer|s)?|(?:číslo "
+    r"|č\. ?)?(?:cestovn[íýé]ho |cestovn[íý] )pasu?|č\. ?pasu"
     r"|útlevél(?: száma?)|pa[sșş]aportului|пасоша?|паспорт(?:и|ен)|potn(?:i list|ega lista)|pass(?:i|e) (?:numb(?:er"
     r"|ri)|nr)|pases (?:numurs|nr)"
     r"|paso (?:numeris|nr)|pasaport (?:no|numarası)|جواز(?: ?ال)? ?سفر|جواز السفر|הדרכון|پاسپورت|पासपोर्ट|পাসপোর্ট|پاسپورٹ"
     r"|pasport|pasipoti|passaport|paspoortnommer|паспарт|пашпарт|პასპორტი|անձնագիր"
 )
 LICENCE: Final = (
-    r"driv(?:er|ing)(?:['’]?s)?['’]? ?lic(?:en[cs]es?)?|driving permit|dln?|permis de conduire|führerschein(?:nummer|nr)?"
+    r"driv(?:er|ing)(?:['’]?s)?['’]? ?lic(?:en[cs]es?)?|driving permit|dln?|permis de conduire"
+    r"|f(?:ü|ue)hrerschein(?:nummer|nr)?"
     r"|(?:permiso|licencia|carn[eé]t?) de conducir|patente di guida|carta de condução|cnh|carteira de motorista"
     r"|rijbewijs(?:nummer)?|körkort(?:snummer)?|førerkort|kørekort|ajokortti|prawo? jazdy|praw[ao] jazdy"
     r"|řidičský průkaz|vezetői engedély|jogosítvány|permis de conducere|vozačk[ae] dozvol[ae]|ehliyet|bằng lái(?: xe)?"
@@ -101,7 +111,8 @@ LICENCE: Final = (
     r"|giấy phép lái xe|gplx|lesen memandu|lisensya sa pagmamaneho|leseni ya udereva|rijbewijsn(?:umme)?r"
 )
 PLATE: Final = (
-    r"(?:car|vehicle) reg\.?(?: (?:no|number))?|(?:licen[cs]e|number|registration|reg\.?|car|vehicle) plates?|plate"
+    r"rego|vrm|targat[oa]|immatriculée?s?|kennz\.?|placas|reg\.?-?nummer|(?:car|vehicle) reg\.?(?: (?:no|number))?"
+    r"|(?:licen[cs]e|number|registration|reg\.?|car|vehicle) plates?|plate"
     r"|vehicle reg(?:istration)?"
     r"|reg\.? ?(?:no|nr)\.?|(?:amtliches |kfz-)?kennzeichen|immatriculation|plaque|matr[ií]cula|placa|targa|kenteken"
     r"|nr\.? rej(?:estracyjny)?\.?|tablica rejestracyjna|spz|rendszám|registreringsnummer|plaka|госномер|гос\. номер"
@@ -131,7 +142,8 @@ ACCOUNT: Final = (
     r"|номер рахунку|رقم الحساب"
     r"|מספר חשבון|खाता संख्या|s[oố] tài kho[aả]n|stk|(?:nomor|no\.?) ?rek(?:ening)?|银行[账帐]号|[账帐]号|卡号"
     r"|口座(?:番号)?[:： ]{0,2}(?:普通|当座)|口座番号|계좌(?:번호)?|clabe|cbu|nuban|bank a/?c"
-    r"|girokonto(?:nummer)?|compte (?:bancaire|courant|chèques?)|conto bancario|conta poupança|rek\.? ?nr|pankkitili"
+    r"|konto(?:numret|nummeret)|girokonto(?:nummer)?|compte (?:bancaire|courant|chèques?)|conto bancario|conta poupança"
+    r"|rek\.? ?nr|pankkitili"
     r"|tilin(?:umero|ro)"
     r"|reikningsnúmer|bankareikning(?:ur|s)|rachun(?:ek|ku) bankow(?:y|ego)|kont(?:o|a) bankowe(?:go)?|bankov(?:ní"
     r"|ý) účet|č(?:íslo|\.) ?účtu|č\. ?ú"
@@ -170,7 +182,7 @@ SIGN_IN: Final = (
     r"|clave de acceso|senha|wachtwoord|has[lł]o|l[oö]senord|lozinka|jelsz[oó]|parol[aă]|adgangskode|kodeord|passord"
     r"|salasana|heslo|geslo|m[aậ]t kh[aẩ]u|kata sandi|пароль|парола|лозинка|κωδικός(?: πρόσβασης)?"
     r"|كلمة (?:المرور|السر)|סיסמה|पासवर्ड|รหัสผ่าน|密码|密碼|パスワード|暗証番号|비밀번호|암호|şifre|pin[ _-]?code|wi-?fi (?:code"
-    r"|key)|wlan-?schlüssel|wpa2? key|passkey"
+    r"|key)|wlan-?schlüssel|wpa2? key|passkey|wpa2? psk|pre-?shared key"
     r"|zugangs(?:pass|kenn)wort|p[a@4][s$5]{2}w[o0]rd|clé[ _-]?wi-?fi|chave[ _-]?wi-?fi|chiave[ _-]?wi-?fi|clave[ _-]?wi-?fi"
     r"|palavra[ -]passe|tunnussana|lykilorð|aðgangsorð|zaporka|salasõna|slaptažodis|συνθηματικό|şifre(?:si|niz|m)?"
     r"|الرقم السري|رمز المرور|ה?סיסמ[אה]|رمز عبور|گذرواژه|کلمه عبور|پسورد|कूटशब्द|পাসওয়ার্ড|پاس ورڈ|(?:登录|登入|初始"
@@ -215,14 +227,14 @@ YOUR_CODE: Final = (
     r"|您的验证码|あなたのコード"
 )
 USER_NAME: Final = (
-    r"user[ _-]?name|login[ _-]?name|screen[ _-]?name|account[ _-]?name|nick[ _-]?name|user[ _-]?id|login"
-    r"|benutzer(?:name|kennung)|anmeldename"
+    r"user[ _-]?name|login[ _-]?name|screen[ _-]?name|nick[ _-]?name|user[ _-]?id|login"
+    r"|benutzer(?:namen?|kennung)|anmeldenamen?"
     r"|nom d['’ _]utilisateur|nom utilisateur|identifiant|nombre de usuario|usuario|kullanici ad[iı]|uzivatelske jmeno"
     r"|nazwa uzytkownika|nome utente|nome de utilizador|utilizador"
     r"|gebruikersnaam|användarnamn|brukernavn|brugernavn|käyttäjätunnus|nazwa użytkownika|u[zž]ivatelské jméno"
     r"|felhasználónév|nume de utilizator|kullanıcı adı|логин|имя пользователя|ім['’]я користувача|用户名|用戶名|帳號"
     r"|ユーザー名|아이디|사용자 ?이름|اسم المستخدم|שם משתמש"
-    r"|nutzer(?:name|kennung)|nom d['’ _]usager|(?:in)?log(?:in)?naam|inloggningsnamn|användar[- ]?id|bru[gk]er[- ]?id"
+    r"|nutzer(?:namen?|kennung)|nom d['’ _]usager|(?:in)?log(?:in)?naam|inloggningsnamn|användar[- ]?id|bru[gk]er[- ]?id"
     r"|käyttäjänimi|notandanafn"
     r"|přihlašovací jméno|(?:používateľské|užívateľské|prihlasovacie) meno|felhasználói név|nume utilizator"
     r"|потребителско име|korisničko ime"
@@ -235,14 +247,16 @@ USER_NAME: Final = (
 )
 # Which also mean other things.
 USER: Final = (
-    r"user|usr|benutzer|handle|utente|utilisateur|gebruiker|användare|bruker|bruger|użytkownik|uživatel|felhasználó|käyttäjä"
+    r"user|usr|account name|account_name|account-name|accountname|benutzer|handle|utente|utilisateur|gebruiker|användare"
+    r"|bruker|bruger|użytkownik|uživatel|felhasználó|käyttäjä"
     "|kullanıcı|usuário|usuari|utilizator|потребител|korisnik|uporabnik|lietotājs|χρήστης|المستخدم|משתמש|کاربر|notandi"
     "|tài khoản|pseudo|帐号"
     "|пользователь|користувач|账号|账户|用户|ユーザー|사용자"
 )
 NETWORK: Final = (
     "instagram|insta|ig|twitter|telegram|tiktok|snapchat|snap|skype|discord|threads|mastodon|wechat|kik|github|gitlab|linkedin"
-    "|facebook|reddit|twitch|signal|icq|threema|vk|weibo|slack"
+    "|facebook|reddit|twitch|signal|icq|threema|vk|weibo|slack|gamertag|bluesky|venmo|cashapp|tumblr|pinterest|vinted|strava"
+    "|lichess"
     "|телеграм|телеграме|телеграмі|инстаграм|инстаграме|інстаграм|вконтакте"
 )
 MONTH: Final = (
@@ -365,6 +379,6 @@ PERSONS: Final = frozenset(
         "contribuable contribuyente contribuente taxpayer steuerpflichtigen podatnika налогоплательщика "
         "mamy taty wujka cioci mama papa mamma papà maman tata babcia dziadek sestra brat žena muž жена муж мама папа "
         "бабушка дедушка anya apa feleség férj anne baba eş abi abla kardeş äiti isä vaimo mies zoon dochter mor far søn "
-        "datter dotter hustru kone mand sønn ",
+        "datter dotter hustru kone mand sønn rodiča otca klientką клієнтом клиентом пацієнтом пациентом ",
     )
 )

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from comity.core.redaction.detector import Category
 from comity.core.redaction.labelled import LabelledDetector, Rule
-from comity.core.redaction.shapes import AFTER, BEFORE, HINT_AFTER_LETTER, LatePattern, digits_of
+from comity.core.redaction.shapes import AFTER, BEFORE, LatePattern, digits_of
 
 # The module of python-stdnum, and the words that name its number.
 _PERSONAL: Final = {
@@ -28,9 +28,9 @@ _PERSONAL: Final = {
     "cedula": r"c[eé]dula(?: ecuatoriana| de (?:ciudadan[ií]a|identidad))?|c\.c",
     "uy": r"ci|c\.i",
     "ee.ik": r"isikukood|personal (?:identification )?code",
-    "es.dni": r"dni|d\.n\.i|documento(?: de identidad)?",
+    "es.dni": r"dni|d\.n\.i|documento(?:(?: nacional)? de identidad)?",
     "es.nie": r"nie|n\.i\.e",
-    "fi.hetu": r"hetu|henkil[oö]tunnus",
+    "fi.hetu": r"hetu|sotu|henkil[oö]tunnu(?:s|ks(?:en|eni|esi))|henk\.? ?tunnus",
     "fr.nir": r"nir|s[eé]cu|n[°o] ss|s[eé]curit[eé] sociale|num[eé]ro (?:de )?(?:s[eé]cu(?:rit[eé] sociale)?|ss)|insee",
     "gr.amka": r"amka|αμκα",
     "hr.oib": r"oib",
@@ -53,7 +53,7 @@ _PERSONAL: Final = {
     "pl.pesel": r"pesel",
     "pt.cc": r"cart[aã]o (?:de |do )?cidad[aã]o",
     "ro.cnp": r"cnp|cod numeric personal",
-    "se.personnummer": r"personnummer|samordningsnummer|pnr|personal (?:identity )?number",
+    "se.personnummer": r"personnummer|pers\.?nummer|p\.nummer|samordningsnummer|pnr|personal (?:identity )?number",
     "si.emso": r"emšo|emso|jmbg|јмбг|embg|ембг|umcn",
     "sk.rc": r"rodn[eé] [cč][ií]slo sk",
     "th.pin": r"(?:เลข|หมายเลข|รหัส)(?:ที่)?(?:บัตร)?(?:ประจำตัว)?ประชาชน|บัตร(?:ประจำตัว)?ประชาชน|thai id",
@@ -118,7 +118,7 @@ _PERSONAL: Final = {
     "fr.cni": r"carte (?:nationale )?d['’]identit[eé]|cni",
     "any": (
         r"emirates id|iqama|civil id|rg|carteira de identidade|identidade|c[eé]dula de ciudadan[ií]a|carn[eé]t de identidad"
-        r"|személyi(?: igazolvány)?(?: ?szám)?|občanský průkaz|číslo op|osobna iskaznica|lična karta"
+        r"|személyi(?: igazolvány)?(?: ?szám)?|občanský průkaz|číslo op|op č|osobna iskaznica|lična karta"
         r"|national id(?:entity|entification)?(?: card)?|personal id(?:entification)?|identity card|id card"
         r"|citizen id|ausweis(?:nummer)?"
         r"|personalausweis(?:nummer)?|carta d[’']identit[aà]|identiteitskaart|id-?kaart|dow[oó]du?(?: osobist(?:y"
@@ -176,7 +176,16 @@ _NUMBER = LatePattern(
     rf"{BEFORE}(?=[A-Z]{{0,6}}[- ]?(?:[A-Z]{{3}}[ ])?[0-9])[A-Z0-9](?:[ \u00a0./+-]?[A-Z0-9]){{5,22}}(?:\([0-9A]\))?{AFTER}",
     re.IGNORECASE,
 )
-_NUMMER = "n(?:umme)?r"  # also as "nr"
+
+
+def _written(label: str) -> str:
+    """Return a label with its joints as they may be written: "SV-Nummer" also as "SV-Nr" and, in a key, "sv_nummer".
+
+    Nordic languages put the article behind the word: "personnumret".
+    """
+    return label.replace("-?", "[- ]?").replace("nummer", "[- ]?(?:n(?:umme)?r(?:et)?|numret)")
+
+
 # What follows a count, a ratio or a code, not a person's number.
 _COUNTED = LatePattern(
     r"[ \u00a0]?(?:%|€|\$|£|rad\b|deg\b|ms\b|kb\b|mb\b|gb\b|kg\b|km\b|users\b|rows\b|records\b|files\b"
@@ -401,20 +410,14 @@ def _rule(module: str, label: str) -> Rule:
         return len(_compact(value)) >= _LONG and has_check_digit(value)
 
     apart = has_check_digit if module not in _WITHOUT_CHECKSUM else is_long if module in _LONG_FORMS else None
-    return Rule(label.replace("nummer", _NUMMER), is_valid, is_valid_apart=apart)
+    return Rule(_written(label), is_valid, is_valid_apart=apart)
 
 
 def _compact(value: str) -> str:
     return re.sub(r"[ \u00a0./-]", "", value).upper()
 
 
-# "85041260446 (PESEL)", "740.204.589-79 is his CPF".
-_IS = "is|was|ist|jest|est|es|är|er|è|é"
-_WHOSE = "my|our|his|her|their|your|meine?|seine?|ihre?|mon|son|mi|su|mój|jego|jej|mitt|mijn|zijn|meu|mio"
-
-
 def _detector(name: str, kind: str, priority: int, numbers: dict[str, str]) -> LabelledDetector:
-    checked = "|".join(label for module, label in numbers.items() if module not in _WITHOUT_CHECKSUM).replace("nummer", _NUMMER)
     return LabelledDetector(
         name=name,
         type=kind,
@@ -422,16 +425,11 @@ def _detector(name: str, kind: str, priority: int, numbers: dict[str, str]) -> L
         priority=priority,
         pattern=_NUMBER,
         rules=[_rule(module, label) for module, label in numbers.items()],
-        hint_labels="|".join(numbers.values()).replace("nummer", _NUMMER),
+        hint_labels=_written("|".join(numbers.values())),
         hint_foreign="егн|јмбг|身份|身分|公民|आधार|マイナンバー|個人番号|주민|เลข|บัตร|ประชาชน|снилс|תעודת|זהות|паспорт|年金|在留|統一|قومي"
         "|полис|омс|иин|жсн|пинфл|личный|идентиф|унзр|ембг|αμκα|αφμ|инн|рнокпп|іпн|thuế",
         not_followed=_COUNTED,
-        trailing=LatePattern(
-            rf"[ ](?:\(|(?:{_IS})[ ](?:{_WHOSE})[ ])(?P<label>{checked})(?:[ -](?:number|no|{_NUMMER}|num[eé]ro|número|numer))?"
-            r"(?=[).,;:!?\n]|\Z)",
-            re.IGNORECASE,
-        ),
-        hint_behind=rf"[0-9A-Za-z][ ](?:\(|(?i:{_IS})[ ](?i:{_WHOSE})[ ])(?i:{checked}){HINT_AFTER_LETTER}",
+        checked_behind=True,
     )
 
 

@@ -78,7 +78,9 @@ _VERSION = LatePattern(
     r"|requires?|package|driver|sdk|module|tag|changelog|hotfix"
     r"|compatible|kernel|chrome|firefox|safari|edge|nginx|app|library|plugin"
     r"|install\w{0,3}|版本(?:号)?|バージョン|버전|верси[яиюй]|версі[яїю]|versi[oó]n|versione|versão|wersj[aię]|verze|verzió|sürüm"
-    r"|phiên bản|έκδοση|الإصدار)(?![a-z])[^;!?\n]{0,32}|(?:[~><^]=?|==)[ ]?|(?<![a-z0-9])v)$",
+    r"|phiên bản|έκδοση|الإصدار)(?![a-z])(?:(?!ip[ :]|(?:ip[ -]?)?(?:address|adresse|direcci[oó]n|indirizzo|endereço"
+    r"|adres|адрес)(?![a-z]))[^;!?\n]){0,32}"
+    r"|(?:[~><^]=?|==)[ ]?|(?<![a-z0-9])v)$",
     re.IGNORECASE,
 )
 
@@ -116,7 +118,8 @@ NETWORK: tuple[PatternDetector, ...] = (
         category=Category.NETWORK,
         priority=26,
         pattern=LatePattern(
-            rf"(?:(?<![0-9A-Za-z_:.])|(?<=[vV]6:)|(?<=[G-Zg-z]:)|(?<=[A-Za-z]{{5}}:)){_HEX}{{0,4}}(?::{_HEX}{{0,4}}){{2,8}}(?![0-9A-Za-z_:]|/[0-9])"
+            rf"(?:(?<![0-9A-Za-z_:.])|(?<=[vV]6:)|(?<=[G-Zg-z]:)"
+            rf"|(?<=[A-Za-z]{{5}}:)){_HEX}{{0,4}}(?::{_HEX}{{0,4}}){{2,8}}(?![0-9A-Za-z_:]|/[0-9])"
         ),
         first=rf"[0-9A-Fa-f:]{AT_BORDER}(?=[0-9A-Fa-f]{{0,4}}:|:)",
         hint=rf":{_HEX}{{0,4}}:{_HEX}{{0,4}}:",

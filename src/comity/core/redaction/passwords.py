@@ -105,10 +105,13 @@ _NOT_A_SECRET = frozenset(
 )
 
 # A digit or a sign; words in a chain, none of them as short as in "up-to-date"; or what no language has for a word.
-_CHAIN = "[A-Za-z]{3,20}(?:-[A-Za-z]{3,20}){2}"
+CHAIN: Final = "[A-Za-z]{3,20}(?:-[A-Za-z]{3,20}){2}"
 _TYPED = "letmein|iloveyou|changeme|opensesame|qwert[yz]?(?:uiop)?|azerty(?:uiop)?|asdfgh(?:jkl)?|zxcvbnm?"
-_NO_WORD = LatePattern(rf"[0-9!@#$%^&*_+=]|\A{_CHAIN}(?:-[A-Za-z]{{3,}})*\Z|\A(?i:{_TYPED})\Z")
-_NO_WORD_NEXT = rf"(?=[^\s0-9!@#$%^&*_+=]{{0,63}}[0-9!@#$%^&*_+=]|{_CHAIN}|{_TYPED})"
+_NO_WORD = LatePattern(rf"[0-9!@#$%^&*_+=]|\A{CHAIN}(?:-[A-Za-z]{{3,}})*\Z|\A(?i:{_TYPED})\Z")
+_NO_WORD_NEXT = rf"(?=[^\s0-9!@#$%^&*_+=]{{0,63}}[0-9!@#$%^&*_+=]|{CHAIN}|{_TYPED})"
+
+# A word in brackets stands for what is to come: "password: [hidden]", "пароль: <введите пароль>".
+_NO_PLACEHOLDER = r"(?:(?<![\[<({])|(?=[^\s\])>}]{0,63}[0-9!@#$%^&*_+=]))"
 
 _YAML_TAG = re.compile("![a-z]+")
 # "your-password-here", "db_password", "changeme-in-production": words alone, one of which says that the value is to come.
@@ -172,7 +175,9 @@ def is_reference(plain: str) -> bool:
         return True
     if _PLACEHOLDER.fullmatch(plain):
         return True
-    if _YAML_TAG.fullmatch(plain) or (plain[:1] == "-" and plain[1:].isalpha()):  # "${PASSWORD:-changeit}"
+    if _YAML_TAG.fullmatch(plain) or (
+        plain[:1] in "-?+" and plain[1:].isalpha()
+    ):  # "${PASSWORD:-changeit}", "${PASSWORD:?unset}"
         return True
     if plain[:1] in ".~/" and _PATH.match(plain):
         return True
@@ -231,7 +236,7 @@ PASSWORDS: tuple[PatternDetector, ...] = (
         category=Category.SECRET,
         priority=14,
         pattern=LatePattern(
-            rf"{_BORDER}(?:{by_first_letter(_LABELS)}){SIGNED}"
+            rf"{_BORDER}(?:{by_first_letter(_LABELS)}){SIGNED}{_NO_PLACEHOLDER}"
             rf"(?P<value>[^\s\"'`“”<>\[\]{{}}()\\]{{4,64}})(?![^\s\"'`“”<>{{}})\]\\])",
             re.IGNORECASE,
         ),
@@ -362,7 +367,7 @@ PASSWORDS: tuple[PatternDetector, ...] = (
         category=Category.SECRET,
         priority=15,
         pattern=LatePattern(
-            rf"(?:pass[ ]?phrase(?:{JOINT}|[ ](?:is[ ])?)[\"'“]?|(?:{_LABELS})(?:[ ](?:is|ist"
+            rf"(?:pass[ ]?phrase(?:{JOINT}|[ ](?:is[ ])?|[ ]?[,(][^:.!?\n]{{0,60}}:[ ])[\"'“]?|(?:{_LABELS})(?:[ ](?:is|ist"
             rf"|est))?[ ]?[:=]?[ ]?[\"“](?=[^\"”\n]{{8,80}}[\"”]))"
             r"(?P<value>(?:[a-z]{3,10}[ -]){3,7}[a-z]{3,10})(?![a-z ])",
             re.IGNORECASE,

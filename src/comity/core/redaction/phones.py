@@ -11,7 +11,7 @@ from functools import cache
 
 from comity.core.redaction.detector import Category
 from comity.core.redaction.labelled import LabelledDetector, Rule
-from comity.core.redaction.labels import PHONE
+from comity.core.redaction.labels import BEFORE_RING, PHONE
 from comity.core.redaction.shapes import LatePattern, digits_of
 
 _ENGLISH = "US GB AU IN IE NZ ZA SG HK PH NG KE MY"
@@ -23,7 +23,8 @@ _PHONE = LatePattern(
     r"(?<![A-Za-z0-9_+])(?:\+?[0-9]|\([0-9+])(?:[ \u00a0\u202f./()\-\u2010-\u2015·•_]{0,3}[0-9]){6,14}(?:["
     r" ]?(?:x|ext\.?|extension)[ ]?[0-9]{1,6})?"
 
-                    r"(?![A-Za-z0-9_])(?![-.][0-9])")  # fmt: skip
+                    r"(?![A-Za-z0-9_])(?![-.][0-9]|:[0-5][0-9]|\.(?:pdf|csv|xlsx?|docx?|txt|zip|jpe?g|png|json"
+                    r"|xml)(?![a-z]))")  # fmt: skip
 _DATE_LIKE = re.compile(r"(?:[0-9]{4}([-./])[0-9]{1,2}\1[0-9]{1,2}|[0-9]{1,2}([-./ ])[0-9]{1,2}\2(?:[0-9]{4}|[0-9]{2}))")
 _ROUND = re.compile(r"[1-9][0-9]{0,5}0{4,}")
 _DECIMAL = re.compile(r"[0-9]+\.[0-9]+|[0-9]{1,3}(?:\.[0-9]{3})+|[0-9]{1,2}(?:[ ][0-9]{3})+")
@@ -34,10 +35,11 @@ _STRONG = (
     r"|telephone|emergency|callback|call-back)[ -]?(?:numbers?|no|num|nr|nos)|tel|mob|telephone|fax|telefax|whatsapp|viber|ph"
 )
 _WEAK = (
-    r"gsm|hp|namba(?:ri)?|fon|kom|cel|portable|call(?:ing|ed)?|dial(?:ling|ing|ed)?|ring|sms|mobile|cell|hotline"
+    r"gsm|hp|namba(?:ri)?|fon|kom|cel|portable|call(?:ing|ed)?|dial(?:ling|ing|ed)?|sms|mobile|(?<!\ba )cell|hotline"
     r"|contact|kontakt"
+    r"|(?:mera|meri|mere|aapka|apka|uska|uski|iska) (?:number|no|num|nambar)"
     r"|(?:my|our|his|her|their|meine|ihre|seine|deine|mijn|min|mitt) (?:number|nummer)"
-    r"|(?:mi|mon|il mio) n[uú]m[eé]ro|m[oó]j numer|мой номер"
+    r"|(?:mi|mon|il mio) n[uú]m[eé]ro|(?:mon|ton|son|leur|votre|notre|le) num|m[oó]j numer|мой номер"
     r"|dzwo[nń](?:i[cć])?|durchwahl|ligue(?: para)?|llame al|anrufen|rufen(?: sie)?|appelez|llama|chiama(?:mi)?|bel"
 )
 _REACH = (
@@ -45,6 +47,11 @@ _REACH = (
     r"|связь|звонить|звоните|дзвоніть"
     r"|επικοινωνία|καλέστε|iletişim|ara(?:yın)?|联系|聯繫|聯絡|連絡"
     r"|연락|ติดต่อ|kapcsolat|yhteys(?:tiedot)?|kontakta|volejte|volat|sunați|hívja|pozovite"
+)
+# Names of WhatsApp in chats; "zap" and "whats" mean other things too.
+_CHAT = (
+    r"zap(?:zap)?|whats|wh?pp|wsp|wzp|wapp|(?:wa[ts]+ap+|guasap)(?: al)?|whatsap|wasa|vatsap"
+    r"|(?:nomor|nmr|no\.?) wa|wa (?:saya|aku|ku|dia)"
 )
 _WHERE = "fixe|fijo|fisso|festnetz|büro|bureau|ufficio|oficina|kantoor|biuro|kontor|toimisto|офис"  # where the phone is
 # Verbs of calling; the person who is called may stand behind them: "rappelez le plombier au 06 …".
@@ -54,17 +61,22 @@ _CALL = (
     r"|ruf(?:en(?: sie)?)?(?: bitte)?|bel(?:len)?|ring[ae]|soi(?:ta|ttakaa)|(?:za)?vol(?:at|[ae]j(?:te)?)|suna[țt]i|sună"
     r"|(?:na|po)zov(?:i|ite)|pokli[čc]i(?:te)?|(?:по|пере)?звони(?:те|ть)?|(?:за|пере)?дзвон(?:и|іть)"
     r"|подзвон(?:и|іть)|(?:за)?телефонуй(?:те)?|обад(?:и|ете)(?: се)?|обаждайте(?: се)?"
-    r"|τηλεφών(?:ησε|ησέ)|τηλεφωνήστε|καλέστε|κάλεσε|πάρτε|arayın"
+    r"|свя(?:житесь|заться)|зв['’]яжіться|зв['’]язатися|τηλεφών(?:ησε|ησέ)|τηλεφωνήστε|καλέστε|κάλεσε|πάρτε|arayın"
 )
 # The same, and labels, of languages in which nine digits in three groups are a phone number.
 _CALL_IN_THREES = (
     r"(?:llama(?:d|r|lo|la|le)?|ll[aá]me(?:n|lo|la|le)?)(?: al?)?|lig(?:ar|ue|uem)(?: para| ao?)?"
-    r"|(?:za|od)?dzwo[nń](?:i[cć]|cie)?|(?:za)?vol(?:at|[ae]j(?:te)?)"
+    r"|(?:za|od)?dzwo[nń](?:i[cć]|cie)?|(?:za)?vol(?:at|[ae]j(?:te)?)|avis(?:ar|e|en|ad)(?: al?)?"
+    r"|s?kontakt(?:ować|uj(?:cie|emy)?) się|kontaktujte"
 )
 _IN_THREES = (
     r"tel[eé]fon[oeu]?|teléfono (?:m[oó]vil|fijo)|telefon kom[oó]rkowy|(?:numer|nr\.?) tel(?:efonu)?|telem[oó]vel|m[oó]vil"
     r"|kom[oó]rk[ai]|telef[oó]n(?:ne číslo|ní číslo)?|telefonní číslo"
 )
+# Whom to call; a name may follow. Norwegian and Danish numbers have eight digits.
+_CONTACT = r"kontaktperson(?:en)?"
+# A verb, not the noun of "piston ring": at the beginning of a sentence, or behind a word that a verb follows.
+_RING_ALONE = "(?:(?<![^\\W\\d_][ -])|" + "|".join(f"(?<=(?<![a-z]){word} )" for word in BEFORE_RING.split("|")) + ")ring"
 # In English these are nouns too, so that an article or a pronoun must follow.
 _CALL_WHOM = r"(?:call|ring|phone|text)(?: back)? (?:the|my|our|your|his|her|their)"
 _DIAL = "набер(?:и|ите|іть)"  # which also is what is done to points
@@ -73,12 +85,16 @@ _RING_TO = r"ring til [^\W\d_]{3,20}"
 _RING = r"ring [^\W\d_]{3,16}(?:en|et)"  # also "ring token", so that groups of two are none
 _CONTENT = "text(?:ing|ed)?|message"  # "text: …" and `{"text": …}` hold any text
 _AT = (
-    r"(?:(?:call|text|ring|dial|reach|reached|contact|message|phone|erreichbar|available|reachable)(?:ing|ed"
+    r"(?:(?:call|text|ring|dial|reach|reached|contact|message|phone|erreichbar|available|reachable|joignable|bereikbaar"
+    r"|raggiungibile|reperibile|localizable|anträffbar|nåbar)(?:ing|ed"
     r"|able)?|ruf|rückruf|rückfragen|(?:an|zurück)?rufen|erreichen|joindre|appele[rz]|ll[aá]m[a-z]{1,5}|chiam[a-z]{1,5}"
     r"|bel(?:len)?|zadzwo[a-zń]{1,5}|soit[a-z]{1,7}|dzwo[nń][a-zć]{0,5}|telefon(?:ować|ieren|are)"
-    r"|contact(?:er|ar)|lig(?:ar|ue)|kontaktier(?:en|t)|(?:za)?vol(?:at|ejte?)|hívj(?:a|on)|suna[țt]i|ring[ea]|pozovite"
+    r"|contact(?:er|ar|ez|e)|contatt(?:are|ate|i)|lig(?:a|ar|ue)|trov(?:i|a|ate|are)|kontaktier(?:en|t)|(?:za)?vol(?:at|ejte?)"
+    r"|hívj(?:a|on)|suna[țt]i"
+    r"|ring[ea]|pozovite"
     r"|(?:по)?звони(?:те|ть)?|(?:за)?телефонуйте|(?:за)?дзвоніть|обаждайте|ara(?:yın|yabilirsiniz)|ulaşabilirsiniz)"
-    r"(?:[ ](?:[^\W\d]|[.'’]){1,16}){0,4}?[ ](?:at|on|under|via|unter|auf|au|al|an|op|på|pod|numeroon|til|na|no|ao|по|на|за)"
+    r"(?:[ ](?:[^\W\d]|[.'’]){1,16}){0,4}?[ ](?:at|on|under|via|unter|auf|au|al|an|op|på|pod|numeroon|til|na|no|ao"
+    r"|para(?: [oa])?|по|на|за)"
 )
 # Keys of a number that may also be a count, and words in keys that say that it is one.
 _MOBILE = (
@@ -93,13 +109,14 @@ _MEASURED = (
     "|spend|budget|population|subscriptions|coverage|network|platforms?"
 )
 _LABELS_OF_HINT = (
-    r"[a-z ]*phones?|fon|kom|gsm|hp|namba(?:ri)?|cel|portable|mobile?|mob|cell|tel|ph|fax|telefax|whatsapp|viber|call"
+    r"[a-z ]*phones?|num|fon|kom|gsm|hp|namba(?:ri)?|cel|portable|mobile?|mob|cell|tel|ph|fax|telefax|whatsapp|viber|call"
     r"|calling|called|text"
     r"|texting|texted|dial|ring|sms|hotline|contact|reach|reached|reachable|(?:direct|office|private) line|land ?line"
     r"|message|kontakt|number|nummer|numer|номер|rück[a-z]+|zurückrufen|n[uú]m[eé]ro|ligue|para|al|tlf|puh|anrufen"
     r"|ruf(?:en?)?|erreichen|joindre|appele[rz]"
     r"|ll[aá]m[a-z]+|chiam[a-z]+|bel(?:len)?|soita|dzwo[nń](?:i[cć])?|durchwahl"
-    r"|erreichbar|available|handy|emergency|callback|day[a-z]*|call-back|dzwo[nń][a-zć]*|telefonować|telefonieren"
+    r"|erreichbar|joignable|bereikbaar|raggiungibile|reperibile|localizable|anträffbar|nåbar|liga"
+    r"|trov(?:i|a|ate|are)|available|handy|emergency|callback|day[a-z]*|call-back|dzwo[nń][a-zć]*|telefonować|telefonieren"
     r"|contacter|contactar|soit[a-z]+"
     r"|ligar|kontaktier[a-z]+|zavol[a-z]+|volejte?|hívj[a-z]+|sunati|ring[ea]|позвони[а-я]*|звони[а-я]*|зателефонуйте"
     r"|телефонуйте"
@@ -117,7 +134,7 @@ _COUNTED = LatePattern(
     r"|wieczorem|rano|jutro|kvůli|ohledně|żeby|domani|domattina|večer|zítra|terug|zurück|tillbaka|tilbake"
     r"|dopo|le|la|les|il|lo|gli|un|una|des|du|de|del|della|di|da|dal|con|su|ou|mais|si|sauf|avant|après|par|sur|pero|antes"
     r"|después|por|hasta|desde|em|até|depois|ao|of|app|even|na|voor|tot|vanaf|bel|lub|albo|po|do|od|przed|works|valid|nur|bitte"
-    r"|ist|erbeten|gerne|bis|zwischen|mit|dringend"
+    r"|ist|erbeten|gerne|bis|zwischen|mit|dringend|wenn|falls|als|quand|lorsque|cuando|quando|caso|se|jak|jeśli|když|ha|hai|ho"
     r"|extension|called|rang|answered|immediately|quickly|soon|morning|while|within)\b|[a-z_]{2,20}[=:])[a-z]{2,})"
 )
 _AMOUNT = LatePattern(
@@ -198,7 +215,7 @@ def _is_phone(value: str) -> bool:
 
 def _is_grouped(value: str) -> bool:
     """With other words behind the label the number must be grouped, or begin, as phone numbers do, and be valid somewhere."""
-    return (value[0] in "0+" or _PLAIN.fullmatch(value) is None) and _is_plausible(value) and _is_phone(value)
+    return (value[0] in "0+" or _PLAIN.fullmatch(value) is None) and len(_number(value)) > 7 and _is_phone(value)
 
 
 def _is_in_threes(value: str) -> bool:
@@ -245,19 +262,14 @@ PHONES = LabelledDetector(
            Rule(PHONE, _is_plausible, is_valid_apart=_is_grouped),
            Rule(_STRONG, _is_plausible, is_valid_apart=_is_grouped),
            Rule(_CALL, _is_phone, is_valid_apart=_is_grouped),
-           Rule(_WEAK, _is_phone, LatePattern(r"[ ]of[ ]")), Rule(_CONTENT, _is_phone, with_colon=False),
-           Rule(_WHERE, _is_dialled), Rule(_REACH, _is_phone)],
-    hint_labels=f"{_LABELS_OF_HINT}|{PHONE}|{_WHERE}|{_REACH}|{_CALL}|{_DIAL}",
-    hint_behind=r"[0-9]{2}[ ](?i:ist?|\(|-|–)[ a-zA-Z]{0,24}(?i:phone|cell|mob|tel|fon|fax)",
+           Rule(f"{_WEAK}|{_RING_ALONE}", _is_phone, LatePattern(r"[ ]of[ ]")), Rule(_CONTENT, _is_phone, with_colon=False),
+           Rule(_CONTACT, _is_nordic, is_valid_apart=_is_nordic),
+           Rule(_CHAT, _is_phone, is_valid_apart=_is_grouped), Rule(_WHERE, _is_dialled), Rule(_REACH, _is_phone)],
+    hint_labels=f"{_LABELS_OF_HINT}|{_CHAT}|{_CONTACT}|{_CALL_IN_THREES}|contatt(?:are|ate|i)|contact(?:ez|e)|{PHONE}|{_WHERE}"
+    f"|{_REACH}|{_CALL}|{_DIAL}",
     hint_value=r"[0-9](?:[ \u00a0\u202f./()\-\u2010-\u2015·•_]{0,3}[0-9]){6}",
     not_followed=_COUNTED,
     ids=False,
-    trailing=LatePattern(
-        rf"[ ](?:[(–-][ ]?|ist?[ ](?:my|our|his|her|their|the|meine|unsere|seine|ihre)[ ]"
-        rf"(?:new |work |home |office |direct |private )?)"
-        rf"(?:{_STRONG}|{PHONE}|cell|mobile)(?![a-z])",
-        re.IGNORECASE,
-    ),
     keys=LatePattern(
         r"(?:phones?|telephones?|tel|fax|telefax|whatsapp|handynummer|telefon|telefonnummer|telefono|teléfono"
         r"|celular|(?:phone|mobile|cell|contact|fax|telephone)"

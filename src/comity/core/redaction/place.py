@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from comity.core.redaction.detector import Category, Need, PatternDetector
 from comity.core.redaction.labels import ADDRESS
@@ -36,14 +37,14 @@ _AMBIGUOUS_SUFFIX = "Drive|Dr|Court|Ct|Place|Pl|Way|Square|Sq|Close|Circle|Cir|T
 _NOT_A_STREET = frozenset(
     re.findall(
         r"\w+",
-        "Google Hard Flash Disk State Supreme High District Tape Shared Team Wall Solid USB External Internal One Two Times"
+        "Google Hard Flash Disk State Supreme District Tape Shared Team Wall Solid USB External Internal One Two Times"
         " Cloud Thumb Backup Network Brigade TB GB MB SSD HDD NVMe SATA",
     )
 )
 _NOT_FIRST = frozenset(  # after a number: "24 Hour Drive", "3 Way Street parking"
     re.findall(
         r"\w+",
-        "Terabyte Gigabyte Megabyte"
+        "Terabyte Gigabyte Megabyte Bedroom"
         " Hour Hours Day Days Minute Minutes Week Weeks Month Months Year Years Mile Miles Step Steps Star"
         " Level Page Best Top Phase Percent Part Way"
         " Ways Lane Lanes Floor Seat Series Round Stage Product Test Half Speed Car Cars Bus Parking Traffic"
@@ -53,13 +54,27 @@ _NOT_FIRST = frozenset(  # after a number: "24 Hour Drive", "3 Way Street parkin
     )
 )
 _SUFFIX = f"(?:{_PLAIN_SUFFIX}|{_AMBIGUOUS_SUFFIX})"
+_GOES_ON = (  # a sentence behind a street, or behind its town
+    "and|or|in|near|at|on|off|is|was|are|were|has|had|for|to|by|with|from|the|a|an|since|until|till|after|before|behind"
+    "|opposite|between|next|which|where|when|who|that|but|so|as|if|because|today|tomorrow|tonight|please|will|would|can|could"
+    "|should|may|via|not|now|then|while|during|apt|apartment|unit|flat|floor|suite|room|my|our|your|his|her|their|this|also"
+    "|only|again|instead|thanks|and/or|come|call|ring|ask|door|buzz|knock|use|meet|park|just|opposite|around|over|does|did"
+    "|looks|lives"
+)
 # A noun that follows takes the street for its first part: "48 Park Avenue style flats", "2 Fast Lane passes".
 _NO_NOUN = (
     "(?![ ]of[ ])"
-    "(?![ ](?!(?:and|or|in|near|at|on|off|is|was|are|were|has|had|for|to|by|with|from|the|a|an|since|until|till|after|before"
-    "|behind|opposite|between|next|which|where|when|who|that|but|so|as|if|because|today|tomorrow|tonight|please|will|would|can"
-    "|could|should|may|via|not|now|then|while|during|apt|apartment|unit|flat|floor|suite|room|my|our|your|his|her|their|this"
-    "|also|only|again|instead|thanks|and/or)(?![a-z]))[a-z]{3})"
+    f"(?![ ](?!(?:{_GOES_ON})(?![a-z]))[a-z]{{3}})(?![ ][A-Z][a-z]{{2,14}}[ ](?!(?:{_GOES_ON})(?![a-z]))[a-z]{{3}})"
+    # The same in capitals: "7 Easy Street Food Recipes", "8 Scenic Road Trips". A town may follow too, so these are listed.
+    "(?![ ](?:Food|Art|Artist|Fashion|Photograph(?:y|er)|View|Fighter|Journal|Market|Party|Fair|Festival|Smart|Wear|Danc(?:e"
+    "|er)|Light|Lighting|Sweep(?:er|ing)|Parking|Clean(?:er|ing)|Team|Rac(?:e|er|ing)|Performer|Hockey|Ball|Basketball"
+    "|Football|Band|Style|Theat(?:re|er)|Child(?:ren)?|Kid|Lamp|Sign|Signage|Map|Crime|Trad(?:er|ing)|Vendor|Cred|Credit|Talk"
+    "|Sense|Outreach|Work(?:er|out)?|Furniture|Tree|Price|Bank|Banker|Fund|Bull|Trip|Bike|Show|Safety|Tax|Test|Rage|Runner"
+    "|Closure|Warrior|Block|User|Network|Transport|Haulage|Accident|Change|Assist|Keeping|Departure|Code|Patrol|Maintenance"
+    "|Moon|Roll|Wrench|Musician|Music|Snack|Eats|Episode|Studio|Home|Camera|Terminus|Loop|Corridor|Shop|Brand|Chain|Lender"
+    "|Sale|Retailer|Analyst|Firm|Brownie"
+    "|Caravan|Survey|Repair|Widening|Project|Scheme|Works)(?:s|es)?(?![a-z]))(?![ ](?!Yonkers|Danvers|Myers|Rivers"
+    "|Waters)[A-Z][a-z]{2,14}(?:ies|ers|ors|tions|ists|ips|ects|ents|ets|acks|ooks|odes|hops)(?![a-z]))"
 )
 _GERMANIC = (
     "(?:straße|strasse|str\\.|weg|platz|allee|gasse|damm|ufer|straat|laan|gracht|plein|kade|dijk|singel|steeg|gade|vej|vænget"
@@ -88,6 +103,8 @@ _ROMANCE_FIRST = (
     "Bd\\.|Boul\\.|Str\\.|Via|Viale|Piazza|Corso|Vicolo|Calle|C/|Avenida|Avda\\.|Av\\.|Paseo|Plaza|Carrera|Rua|Travessa|Praça"
     "|Largo|Alameda|Strada|Bulevardul|Rue|Cadde"
 )
+# The same in small letters, as sentences have them; "via" also means by way of.
+_ROMANCE_SMALL = "(?<=[ ]in[ ])via|viale|piazza|calle|avenida|paseo|rua|travessa|praça"
 # A house number in words.
 _IN_WORDS = (
     "(?:(?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)(?:-(?:one|two|three|four|five|six|seven|eight"
@@ -100,16 +117,43 @@ _CITY = (
     rf"[ ](?:São[ ]|Saint[ ]|Bad[ ]|Den[ ])?[A-Z\u00c0-\u00de][{LETTER}-]{{1,24}}(?![{LETTER}]))?"
 )
 _HOUSE = "[1-9][0-9]{0,3}(?:[-–][1-9][0-9]{0,3}(?![0-9]|[ ]?Uhr))?"
+_NO_UNIT = "(?![ ]?(?:[mckdµ]?m|k?g|t|l|ms|min|Std|GB|MB|TB|km/h|Prozent|Meter|Stück|%|€)(?![A-Za-z]))"  # "Bremsweg 40 m"
 _DOOR = "(?:/[0-9]{1,3}){0,3}"  # behind the number of a house: its stairs, its floor, its door
 _PARTICLE = r"(?:(?:de|du|des|d['’]|la|le|les|l['’]|del|della|di|da|das|do|dos|delle|dei|degli|los|las|den|der|van|von)[ ]?)"
 
-_NOT_GERMANIC = frozenset(
-    re.findall(
-        r"\w+",
-        "Der Die Das Ein Kein Mein"
-        " Parkplatz Arbeitsplatz Stellplatz Sitzplatz Studienplatz Listenplatz Umweg"
-        " Ausweg Irrweg Rückweg Brigade Lösungsweg",
-    )
+_NOT_GERMANIC = frozenset({"Der", "Die", "Das", "Ein", "Kein", "Mein", "Brigade"})
+# Common nouns that end as streets do, most of them compounds: "Sackgasse 1", "Bildschirmarbeitsplatz 12", "Waschstraße 2".
+# They are streets only with the town behind them.
+_COMMON_NOUN = re.compile(
+    r"(?:um|aus|irr|rück|hin|heim|rad|geh|fahr|uit|snel|fiets|vaar)weg|(?:om|ud|gen|side)vej|wasstraat"
+    r"|\w*(?:(?<!siedl)(?<!fest)ungs|(?<!stat)(?<!miss)(?<!un)ions|betriebs|lade)(?:platz|weg|stra(?:ß|ss)e|gasse)"
+    r"|\w*(?:(?:arbeits|park|stell|sitz|steh|studien|listen|tabellen|spiel|lager|liege|lade|behandlungs|kita|kindergarten"
+    r"|krippen|pflege|therapie|ausbildungs|praktikums|praktikanten|camping|mess|prüf|speicher|montage|start|podest|podiums"
+    r"|steck|einbau|fenster|gang|schlaf|golf|flug|tennis|fußball|bolz|grill|zelt|handels|schau|tausch|umschlag|rast|übungs"
+    r"|anker|dreh|test|büro|bildschirm|labor|heim|betreuungs|job|trainings|kurs|seminar|pack|kommissionier|bereitstellungs"
+    r"|abstell|lande|ausweich|sammel|treff|hub|roboter|schweiß|reparatur|tank|schreib|computer|pc|server|medaillen|final"
+    r"|spitzen|relegations|abstiegs|nachrücker|einstell|dauer|wohnmobil|boots|ausgabe|annahme|rollstuhl|turnier)platz"
+    r"|(?:flucht|rettungs|lösungs|rechts|dienst|instanzen|vertriebs|transport|verkehrs|liefer|übertragungs|kommunikations|lern"
+    r"|bildungs|berufs|lebens|arbeits|anfahrts|signal|stoffwechsel|rechen|feder|brems|verfahr|schalt|hub|stell|sonder"
+    r"|beschaffungs|absatz|entscheidungs|melde|eskalations|angriffs|zahlungs|förder|zugriffs|ausbreitungs|kontakt|versand"
+    r"|bestell|daten|migrations|upgrade|prozess|karriere|entwicklungs|alternativ|wander|pilger|mess|anhalte|überhol|reaktions"
+    r"|kriech|strom|ertrags|beschwerde|klage|verwaltungs|genehmigungs|freigabe|vlucht)weg"
+    r"|(?:einbahn|fertigungs|montage|produktions|lackier|wasch|bundes|kreis|landes|staats|milch|transfer|pressen|prüf|walz"
+    r"|daten|impf|seiden|schnell|durchgangs|misch|verpackungs|abfüll|rohbau|schweiß|härte|test|fern|ausfall|vorfahrts|spiel"
+    r"|fahrrad|anlieger|zufahrts|maut|liefer|anliefer|kommissionier|pack|versand|bearbeitungs|sortier|förder|reinigungs|galvanik|meeres)stra(?:ß|ss)e"
+    r"|(?:sack|rettungs|regal|lager|boxen|bühnen)gasse|(?:stau|erd|schutz|fang)damm|(?:speel|school|parkeer)plein|(?:winkel"
+    r"|eenrichtings|productie)straat|(?:arbejds|parkerings|bygge|lege|sidde|stå|lager)plads|(?:motor|cykel|flugt|løsnings"
+    r"|tilkørsels)vej|(?:återvänds|gå|affärs)gatan?)",
+    re.IGNORECASE,
+)
+_HOUSE_ON = re.compile("[0-9](?s:.*)")
+_TOWN = re.compile(r"[ \n-][0-9]{4,6}[ ]|[ ][0-9]{2}-[0-9]{3}[ ]|[0-9]{3}[ ][0-9]{2}[ ]")
+# "Berliner Platz 3" and "Grüner Weg 4", but "Team Blau Platz 3" and "Dritter Platz 2".
+_NOT_A_PLACE = re.compile(
+    r"(?:\w+[ ])?(?:\w*(?!er[ ])[^\W_]{2}|Erster|Zweiter|Dritter|Vierter|Fünfter|Sechster|Siebter|Achter|Neunter|Zehnter"
+    r"|Letzter"
+    r"|Bester|Nächster|Anderer|Freier|Fester|Eigener|Sicherer|Richtiger|Falscher|Einziger|Guter|Männer|Sieger|Schüler|Läufer"
+    r"|Spieler|Kinder|Reiter|Fahrer)[ ](?:Weg|Platz|Ring|Damm)[ ]"
 )
 _NOT_VIA = re.compile(
     r"(?:E-?[Mm]ail|Mail|Slack|Phone|Web|Fax|Teams|Zoom|Chat|App|Post|Port|Bus|Train|Link|Proxy|Git[Hh]ub|Excel|Telegram)\b"
@@ -126,6 +170,7 @@ _UK_AREAS = frozenset(
 )
 _UK_OUTWARD = "[A-Z]{1,2}[0-9][0-9A-HJKMNPR-Y]?"
 _UK_INWARD = "[0-9][ABD-HJLNP-UW-Z]{2}"
+_IRISH = "[AC-FHKNPRTV-Y][0-9][0-9W][ ]?[0-9AC-FHKNPRTV-Y]{4}"
 _UK_UNITS = frozenset({"GB", "TB", "XL"})  # "M1 8GB" is a computer
 _CA_FIRST, _CA_OTHER = "[ABCEGHJ-NPRSTVXY]", "[ABCEGHJ-NPRSTV-Z]"
 
@@ -138,7 +183,8 @@ _STATES_NOT_WORDS = (
 )
 
 _POSTAL_WORDS = (
-    r"post(?:al)?\s?codes?|zip\s?codes?|zip[\s:=#\"']{1,3}(?:is\s)?$|postal|plz(?:\s?/\s?ort)?|postleitzahl|code\s?postal"
+    r"eircodes?|post(?:al)?\s?codes?|zip\s?codes?|zip[\s:=#\"']{1,3}(?:is\s)?$|postal|plz(?:\s?/\s?ort)?|postleitzahl"
+    r"|code\s?postal"
     r"|c[oó]digo\s?postal|(?-i:CAP|CEP|PSČ|NPA|CP)[:\s]{1,2}$|cap: ?$|cep: ?$|邮编|郵便番号|우편번호|[иі]ндекс|〒"
     r"|postinumero|posta kodu|kode pos|รหัสไปรษณีย์|מיקוד"
     r"|codice\s?(?:di avviamento )?postale|c\.p\."
@@ -153,6 +199,7 @@ _POSTAL_ABROAD = (
 _ADDRESS_WORDS = words(
     r"(?:home|street|mailing|postal|shipping|billing|delivery|residential)?\s?address(?:\s?line)?(?:\s?[0-9])?",
     r"lives?\s?(?:at|in|on)",
+    r"(?:i['’]?m|(?:s?he|who)['’]s|(?:we|they)['’]re) at",
     r"living\s?(?:at|in|on)",
     r"resid(?:es|ing|ence)(?:\s?at)?",
     r"ship(?:ped)?\s?to",
@@ -164,14 +211,31 @@ _ADDRESS_WORDS = words(
 )
 
 
+# Nouns of deliveries have numbers of their own, so that only the shape of a street makes them the words before an address.
+_DELIVERED_TO = words(
+    _ADDRESS_WORDS.alternatives,
+    "livraison|expédition|lieferung|spedizione|consegna|envío|envio|entrega|bezorging|levering|wysyłka|dostawa|delivery|shipment",
+)
+
+
 def _accept_street(value: str) -> int:
     parts = value.split()
+    if "High" in parts and "Court" in parts:
+        return 0
     return 0 if _NOT_A_STREET.intersection(parts) or (len(parts) > 1 and parts[1].title() in _NOT_FIRST) else len(value)
+
+
+@lru_cache(maxsize=1024)
+def _is_common(words: str) -> bool:
+    """Return whether the words before the number of a house are a common noun, or no name of a place; most come again."""
+    return bool(_COMMON_NOUN.fullmatch(words.partition(" ")[0]) or _NOT_A_PLACE.match(words))
 
 
 def _accept_european(value: str) -> int:
     """Reject ways of sending ("via Slack 12"), words that only end like a street, and a year in the place of the number."""
     first, _, rest = value.partition(" ")
+    if _is_common(_HOUSE_ON.sub("", value, count=1)) and not _TOWN.search(value):
+        return 0
     if first in _NOT_GERMANIC or (first == "Via" and (_NOT_VIA.match(rest) or rest[:2].isupper())):
         return 0
     return 0 if re.fullmatch(r"\w+ (?:19|20)[0-9]{2}", value) else len(value)
@@ -207,12 +271,16 @@ def _accept_uk(value: str) -> int:
 
 
 def _accept_postal(value: str) -> int:
-    """A Canadian code ends in a digit; a British one begins with the letters of an area."""
+    """A Canadian code ends in a digit; a British one begins with the letters of an area; an Irish one has a form of its own."""
     area = value[:2] if value[1].isalpha() else value[0]
-    return len(value) if value[-1].isdigit() or area.upper() in _UK_AREAS else 0
+    return len(value) if value[-1].isdigit() or re.fullmatch(_IRISH, value, re.IGNORECASE) or area.upper() in _UK_AREAS else 0
 
 
-_STREET_KEYS = r"street|straße|strasse|stra(?:ß|ss)e und hausnummer|rue|calle|indirizzo|ulica|ulice|улица|straat|gata|gade"
+_STREET_KEYS = (
+    r"street|straße|strasse|rue|calle|indirizzo|ulica|ulice|улица|straat|gata|gade"
+    r"|(?:street|stra(?:ß|ss)e|rue|calle|via|rua|straat|gata|gade|vej|ulica)[ _]?(?:and|und|et|y|e|en|och|og|i)[ _]?"
+    r"(?:house ?|haus ?|huis ?|hus ?)?(?:number|nummer|no|nr|num[eé]ro|número|numer)"
+)
 _KEYED = LatePattern(
     r"(?:\A|(?<=[:=：]))[ \t]{0,2}[\"'“]?(?P<value>(?=[^\n;|<>\"{}@=]{0,60}[0-9])[^\W_][^\n;|<>\"{}@=:\0]{6,100}?)"
     r"(?=[ \t]{0,4}(?:[\n;|<>\"}\0]|\.(?:\s|$)|$))"
@@ -236,7 +304,7 @@ PLACE: tuple[PatternDetector, ...] = (
         accept=_accept_street,
         need=Need.NO_FOREIGN_LABEL,
         context=_ADDRESS_WORDS,
-        not_after=NOT_AFTER_DIGIT,
+        not_after=LatePattern(rf"{NOT_AFTER_DIGIT.pattern}|(?i:(?<![a-z])(?:zone|bus|route|tram|exit|phase|ward|district) )$"),
     ),
     PatternDetector(
         name="address_named",
@@ -309,14 +377,17 @@ PLACE: tuple[PatternDetector, ...] = (
         category=Category.ADDRESS,
         priority=61,
         pattern=LatePattern(
-            rf"{BEFORE}(?:[1-9][0-9]{{0,4}}[a-z]?|{_IN_WORDS}),?[ ](?:[{LETTER}0-9'’.-]{{1,14}}[ ]){{1,3}}"
-            rf"{_SUFFIX}(?![A-Za-z0-9'’-]){_QUARTER}{_UNIT}",
+            rf"{BEFORE}(?:[1-9][0-9]{{0,4}}[a-z]?"
+            rf"|{_IN_WORDS}(?:[ -]{_IN_WORDS}){{0,4}}),?[ ](?:[{LETTER}0-9'’.-]{{1,14}}[ ]){{1,3}}"
+            rf"{_SUFFIX}(?![A-Za-z0-9'’-])(?:(?:(?<=County Road)|(?<=State Road)"
+            rf"|(?<=Highway))[ ][0-9]{{1,4}})?{_QUARTER}{_UNIT}",
             re.IGNORECASE,
         ),
         shape_chars_max=LONG_CHARS_MAX,
         first=rf"[1-9oOtTfFsSeEnN]{AT_BORDER}"
         r"(?=(?:[0-9]{0,4}[A-Za-z]?|(?<=[^0-9])[A-Za-z-]{2,12}),?[ ][^\s,;:]{1,14}[ ])",
-        hint=rf"(?i:addr|liv(?:es?|ing) ?(?:at|in|on)|resid|(?:ship|shipped|deliver|delivered|moved)[ _]?to|street){HINT_GAP}"
+        hint=rf"(?i:addr|liv(?:es?|ing) ?(?:at|in|on)|(?:m|s|re) at"
+        rf"|resid|(?:ship|shipped|deliver|delivered|moved)[ _]?to|street){HINT_GAP}"
         rf"(?:[0-9][a-z]?|(?i:{_IN_WORDS})),?[ ](?:[^ \"]+[ ])+(?i:{_SUFFIX}){HINT_AFTER}",
         accept=_accept_street,
         need=Need.CONTEXT,
@@ -333,12 +404,15 @@ PLACE: tuple[PatternDetector, ...] = (
             rf"{BEFORE}(?:[1-9][0-9]{{0,3}}(?:[ ]?(?:bis|ter))?,?[ ](?i:{_ROMANCE})[ ]{_PARTICLE}{{0,3}}"
             rf"[A-Z\u00c0-\u00de][{LETTER}'’-]{{1,24}}(?:[ ][A-Z\u00c0-\u00de][{LETTER}'’-]{{1,24}}){{0,2}}{_CITY}"
             rf"|[A-Z\u00c0-\u00de][{LETTER}.-]{{1,30}}{_GERMANIC}(?:[ ]|(?<=str\.)|(?<=straße)"
-            rf"|(?<=strasse)){_HOUSE}[ ]?[a-z]?{_DOOR}(?![0-9A-Za-z]){_CITY}"
+            rf"|(?<=strasse)){_HOUSE}{_NO_UNIT}(?:(?:[ ]?[a-z]|[A-Z]|[ ][A-H])(?![{LETTER}0-9]))?{_DOOR}(?:-(?:hs"
+            rf"|[IVX]{{1,4}}))?(?![0-9{LETTER}]){_CITY}"
             rf"|[a-zäöü-]{{3,30}}(?:straße|strasse|str\.)(?:[ ]|(?<=\.)){_HOUSE}[a-z]?,?[ ][0-9]{{5}}[ ][a-zäöüß-]{{2,24}}"
             rf"|(?:[A-Z\u00c0-\u00de][{LETTER}]{{1,20}}[ ]){{1,2}}(?:Straße|Strasse|Str\.|Weg|Platz|Allee|Ring|Damm"
-            rf"|Ufer)[ ]{_HOUSE}[a-z]?{_DOOR}(?![0-9A-Za-z]){_CITY}"
+            rf"|Ufer)[ ]{_HOUSE}{_NO_UNIT}[a-z]?{_DOOR}(?![0-9{LETTER}]){_CITY}"
             rf"|(?:{_ROMANCE_FIRST})[ ]{_PARTICLE}{{0,3}}(?:[A-Z\u00c0-\u00de][{LETTER}'’.-]{{1,24}}["
             rf" ]?){{1,4}}(?:,[ ]?|[ ])?(?:n[r.°º]{{0,2}}[ ]?)?[1-9][0-9]{{0,3}}[a-zA-Z]?(?![0-9A-Za-z]){_CITY}"
+            rf"|(?:{_ROMANCE_SMALL})[ ]{_PARTICLE}{{0,3}}(?:[A-Z\u00c0-\u00de][{LETTER}'’.-]{{1,24}}[ ]?){{1,4}}(?:,[ ]?|[ ])?"
+            rf"(?:n[r.°º]{{0,2}}[ ]?)?[1-9][0-9]{{0,3}}(?=[,.;)\n]|$)"
             rf"|(?:ul\.|ulica|al\.|os\.|pl\.)[ ](?:[A-Z\u00c0-\u017f][{LETTER}.]{{1,24}}["
             rf" ]){{1,3}}[1-9][0-9]{{0,3}}[a-zA-Z]?(?:/[0-9]{{1,4}})?(?![0-9A-Za-z]){_CITY}"
             rf"|(?:ул\.|улица|пр\.|проспект|просп\.|пр-т|пер\.|вул\.|вулиця|бул\.|бульвар"
@@ -365,7 +439,7 @@ PLACE: tuple[PatternDetector, ...] = (
         shape_chars_max=LONG_CHARS_MAX,
         hint=(
             rf"[0-9](?:[ ]?(?:bis|ter))?,?[ ](?i:{_ROMANCE})[ ]|(?i:{_GERMANIC})[ ][1-9]|(?i:str\.|stra(?:ß|ss)e)[1-9]"
-            rf"|(?:{_ROMANCE_FIRST})["
+            rf"|(?:{_ROMANCE_FIRST}|[ ]in via|viale|piazza|calle|avenida|paseo|rua|travessa|praça)["
             rf" ][^0-9]{{1,60}}[1-9]|{HINT_BEFORE_LETTER}(?:ul\.|ulica|al\.|os\.|pl\.)[ ][A-Z\u00c0-\u017f]"
             r"|(?:ул\.|улица|пр\.|проспект|просп\.|пр-т|пер\.|вул\.|вулиця|бул\.|бульвар|наб\.)[ ]"
             rf"|{HINT_BEFORE_LETTER}(?:Am|An der|An den|Auf der|Auf dem|Im|In der|Unter den|Zum|Zur|Beim|Alter|Alte|Neuer|Neue)"
@@ -377,7 +451,7 @@ PLACE: tuple[PatternDetector, ...] = (
         ),
         accept=_accept_european,
         need=Need.NO_FOREIGN_LABEL,
-        context=_ADDRESS_WORDS,
+        context=_DELIVERED_TO,
     ),
     PatternDetector(
         name="street_abroad",
@@ -474,11 +548,12 @@ PLACE: tuple[PatternDetector, ...] = (
         category=Category.ADDRESS,
         priority=63,
         pattern=LatePattern(
-            rf"{BEFORE}(?:{_CA_FIRST}[0-9]{_CA_OTHER}[ -]?[0-9]{_CA_OTHER}[0-9]|{_UK_OUTWARD}[ ]?{_UK_INWARD}){AFTER}",
+            rf"{BEFORE}(?:{_CA_FIRST}[0-9]{_CA_OTHER}[ -]?[0-9]{_CA_OTHER}[0-9]|{_UK_OUTWARD}[ ]?{_UK_INWARD}|{_IRISH}){AFTER}",
             re.IGNORECASE,
         ),
         accept=_accept_postal,
-        hint=rf"(?i:post|zip|plz){HINT_GAP}[A-Za-z][0-9][0-9A-Za-z]?[ \-]?[0-9]",
+        hint=rf"(?i:post|zip|plz){HINT_GAP}[A-Za-z][0-9][0-9A-Za-z]?[ \-]?[0-9]"
+        r"|(?i:eircodes?(?:[^A-Za-z0-9]|[ ]is){1,8})[A-Za-z][0-9]",
         need=Need.CONTEXT,
         is_number=True,
         context=words(_POSTAL_WORDS),
@@ -499,7 +574,9 @@ PLACE: tuple[PatternDetector, ...] = (
         need=Need.CONTEXT,
         is_number=True,
         context=words(
-            rf"(?:{_POSTAL_ABROAD})[ \"']{{0,2}}[:=：]?[ ]{{0,2}}(?:is[ ])?$", r"zip(?: ?code)?[ \"']{0,2}[:=：][ ]{0,2}$"
+            rf"(?:{_POSTAL_ABROAD})(?: (?:thuis|werk|home|work|privé|privat"
+            rf"|casa))?[ \"']{{0,2}}[:=：]?[ ]{{0,2}}(?:is[ ])?$",
+            r"zip(?: ?code)?[ \"']{0,2}[:=：][ ]{0,2}$",
         ),
         reach=6,
         not_after=NOT_AFTER_DIGIT,

@@ -9,17 +9,22 @@ and null never are.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from enum import Enum, auto
+from functools import lru_cache
 from typing import Any
 
 import msgspec
 
 from comity.core.document.slices import Sliced, in_one_go, whole
+from comity.core.redaction.ahead import AHEAD_TEXTS, Ahead
+from comity.core.redaction.births import ANIMAL, ANIMAL_KEYS, are_of_animal
 from comity.core.redaction.candidates import Span
 from comity.core.redaction.detector import Detector, PatternDetector
 from comity.core.redaction.labelled import LabelledDetector
 from comity.core.redaction.policy import DEFAULT_POLICY, Action, Policy
-from comity.core.redaction.scan import DEFAULT_SCANNER, Memory, Scanner, Wall
+from comity.core.redaction.scan import DEFAULT_SCANNER, Scanner
+from comity.core.redaction.search import SHORT_CHARS, Memory, Wall
 from comity.core.redaction.shapes import WALL, plain_words
 from comity.core.redaction.split import kind_of_groups, split_parts
 from comity.core.redaction.users import USERS, is_login, named_user
@@ -27,41 +32,65 @@ from comity.core.redaction.vault import TOKEN, Value, Vault
 
 # "****1234" and "****@example.com": what a mask leaves is not looked into again.
 _MASK = re.compile(r"\*{4}(?:[A-Za-z0-9]{4}(?![A-Za-z0-9])|@[A-Za-z0-9.\u00c0-\u024f-]{1,320})?")
-_TOKEN_OR_MASK = re.compile(f"{TOKEN.pattern}|{_MASK.pattern}")
+HIDDEN = re.compile(f"{TOKEN.pattern}|{_MASK.pattern}")
 _MASK_SHOWS_LAST_FROM = 8  # letters and digits; of a shorter value four would be too much
 _GROUPS_MAX = 9
 _FLOAT_MIN, _FLOAT_END = 10**9, 2**63
 _CARD_CODE_CHARS, _NUMBER_CHARS_MIN = 3, 5  # shorter numbers, but for the security code of a card, count or name a state
 _SLICE_ITEMS = 128  # values replaced, or parts of a document walked, in a slice of work
 _PARTS_IN_SLICE = 16
-_LONG_CHARS = 256  # a text of a document that is a part of its own
 _TEXTS_KEPT = 4096  # of a document, whose judgement is kept in case they come again
 # `{"name": "phone", "value": …}` and `["phone", …]` name a value as `{"phone": …}` does.
+_KINDS = frozenset(re.findall(r"\w+", "type kind tipo typ art soort тип rodzaj druh slag laji 类型 種類"))
 _NAMING = frozenset(
     re.findall(
         r"\w+",
-        "name key label field type kind attribute property question id title param column meaning description desc"
-        " tipo typ art nombre"
-        " nome nom naam namn navn nazwa campo champ feld etiqueta libellé clave chave chiave titre titolo título тип"
-        " название 类型 名称 種類",
+        "name key label field attribute property question id title param column meaning description desc "
+        "system scheme"
+        " nombre"
+        " nome nom naam namn navn nazwa campo champ feld etiqueta libellé clave chave chiave titre titolo título"
+        " название 名称",
     )
 )
-_NAMING |= {f"{first}{last}" for first in ("id", "document", "doc") for last in ("Type", "_type")}
 _NAMED = frozenset(
     re.findall(
         r"\w+",
-        "value val text content answer data valor valeur wert valore waarde värde verdi værdi wartość hodnota érték"
+        "value val text content answer data digits valor valeur wert valore waarde värde verdi værdi wartość hodnota érték"
         " valoare vrijednost"
         " значение значення 值 値 값",
     )
 )
 _NUMBERED = frozenset(
-    re.findall(r"\w+", "number no nr numero número numéro nummer numer número номер 号码 番号 번호")
+    re.findall(r"\w+", "number no nr num nro numero número numéro nummer numer číslo cislo номер 号码 番号 번호")
 )  # `{"type": "PESEL", "number": …}`, but `{"account": {"number": …}}`
-_NUMBERED |= {f"{first}{last}" for first in ("id", "document", "doc") for last in ("Number", "_number", "No", "_no")}
+_DOCUMENTS = (
+    "documento?|doc|dokument[u]?|identification|identificaci[oó]n|identificação|identity|identidad|ausweis"
+    "|do[ck]lad[u]?|документа?"
+)
+# `{"tipo_doc": "CUIT", "numero_de_documento": …}`; "type_id" is the number of a type.
+_OF_DOCUMENT = re.compile(
+    rf"(?:id ?|(?:{_DOCUMENTS}) ?)(?:(?P<kind>{'|'.join(_KINDS)})|(?P<number>{'|'.join(_NUMBERED)}))"
+    rf"|(?:(?P<kind_of>{'|'.join(_KINDS)})|(?P<number_of>{'|'.join(_NUMBERED)}))(?: d[eiou])? (?:{_DOCUMENTS})"
+)
+_KIND_TEXTS = ("text", "display", "name", "label", "coding")  # of a kind that is an object
+_MAY_NAME = re.compile(r"[^\W\d][^\d@.:/]{0,31}").fullmatch  # most keys with a digit in them are values
+_RECORD_KEYS_MAX = 128
+_KIND_DEPTH_MAX = 3
 _DEVICES = frozenset({"desktop", "tablet"})  # beside which "mobile" is a figure
+# Beside a version the values of these keys are versions too, and addresses of machines elsewhere.
+_VERSIONS = frozenset(
+    {"version", "firmware", "build", "release", "appVersion", "app_version", "firmwareVersion", "firmware_version"}
+)
+_OF_VERSIONS = frozenset(
+    re.findall(
+        r"\w+",
+        "previous prev current latest next from to old new min max minimum maximum target installed available required running"
+        " before after baseline upgrade fixed since stable base expected actual",
+    )
+)
 _HEADS = frozenset({"columns", "cols", "header", "headers", "heads", "fields", "keys", "names"})
 _ROWS = frozenset({"rows", "data", "values", "records", "items", "table"})
+_LAST_PART = re.compile("[/#:]")
 _HEAD = re.compile(r"[^\W\d_][^\d\n\0]{0,36}")
 _NAME = re.compile(r"[^\W\d_][^\d\0\[\]*@]{1,31}")
 _OPTION = re.compile("--[a-z][a-z-]{1,40}")
@@ -100,6 +129,7 @@ class JsonRedaction(msgspec.Struct, frozen=True):
 
     raw: bytes
     found: tuple[Finding, ...] = ()
+    value: Any = None  # the document as `msgspec` reads it, where something was found
 
 
 def blocked_types(found: tuple[Finding, ...]) -> frozenset[str]:
@@ -170,7 +200,7 @@ def redact_json_sliced(
     if not redaction.found:
         return JsonRedaction(raw)
     yield
-    return JsonRedaction(_encode(redaction.value), redaction.found)
+    return JsonRedaction(_encode(redaction.value), redaction.found, redaction.value)
 
 
 def restore_text(text: str, vault: Vault, types: frozenset[str] | None = None) -> str:
@@ -200,14 +230,14 @@ def restore_value(value: Any, vault: Vault, types: frozenset[str] | None = None)
 def restore_value_sliced(value: Any, vault: Vault, types: frozenset[str] | None = None) -> Sliced[Any]:
     """Return what `restore_value` does, with pauses."""
     match value:
-        case str() if len(value) <= _LONG_CHARS:
+        case str() if len(value) <= SHORT_CHARS:
             return _restored_short(value, vault, types)
         case str():
             return (yield from _restored_text(value, vault, types))
         case dict():
             result: dict[Any, Any] = {}
             for number, (key, item) in enumerate(value.items(), 1):
-                is_short = isinstance(item, str) and len(item) <= _LONG_CHARS
+                is_short = isinstance(item, str) and len(item) <= SHORT_CHARS
                 result[restore_text(key, vault, types)] = (
                     _restored_short(item, vault, types) if is_short else (yield from restore_value_sliced(item, vault, types))
                 )
@@ -217,7 +247,7 @@ def restore_value_sliced(value: Any, vault: Vault, types: frozenset[str] | None 
         case list() | tuple():
             items: list[Any] = []
             for number, item in enumerate(value, 1):
-                is_short = isinstance(item, str) and len(item) <= _LONG_CHARS
+                is_short = isinstance(item, str) and len(item) <= SHORT_CHARS
                 items.append(
                     _restored_short(item, vault, types) if is_short else (yield from restore_value_sliced(item, vault, types))
                 )
@@ -254,45 +284,53 @@ def walls_in(text: str) -> list[Wall]:
     """Return the tokens, of whichever vault, and the masks in `text`, from left to right."""
     if "[[" not in text and "****" not in text:
         return []
-    return [Wall(*match.span()) for match in _TOKEN_OR_MASK.finditer(text)]
+    return [Wall(*match.span()) for match in HIDDEN.finditer(text)]
 
 
 def _walls_sliced(text: str) -> Sliced[list[Wall]]:
     if "[[" not in text and "****" not in text:
         return []
     walls: list[Wall] = []
-    for number, match in enumerate(_TOKEN_OR_MASK.finditer(text), 1):
+    for number, match in enumerate(HIDDEN.finditer(text), 1):
         walls.append(Wall(*match.span()))
         if number % _SLICE_ITEMS == 0:
             yield
     return walls
 
 
-def replace(text: str, spans: list[Span], vault: Vault, policy: Policy) -> tuple[str, list[Finding]]:
+def replace(text: str, spans: Sequence[Span], vault: Vault, policy: Policy, path: str = "") -> tuple[str, list[Finding]]:
     """Return `text` with the values at `spans` replaced, and what was done."""
-    return whole(_replaced(text, spans, vault, policy, ""))
-
-
-def _replaced(text: str, spans: list[Span], vault: Vault, policy: Policy, path: str) -> Sliced[tuple[str, list[Finding]]]:
-    parts: list[str] = []
     pieces: list[str] = []
     found: list[Finding] = []
     of_kind: dict[str, Finding] = {}  # a text of many values has few kinds
     end = 0
-    for number, span in enumerate(spans, 1):
-        kind = span.detector.type
+    for span in spans:
+        kind, start = span.detector.type, span.start
         finding = of_kind.get(kind)
         if finding is None:
             finding = of_kind[kind] = Finding(kind, policy.action(kind), path)
-        value = text[span.start : span.end]
-        pieces += (text[end : span.start], _replacement(kind, value, finding.action, vault))
+        pieces += (text[end:start], _replacement(kind, text[start : span.end], finding.action, vault))
         found.append(finding)
         end = span.end
-        if number % _SLICE_ITEMS == 0:
-            parts.append("".join(pieces))  # now: to join, and to let go, all pieces of a long text at its end takes long
-            pieces.clear()
+    pieces.append(text[end:])
+    return "".join(pieces), found
+
+
+def _replaced(text: str, spans: list[Span], vault: Vault, policy: Policy, path: str) -> Sliced[tuple[str, list[Finding]]]:
+    """Return what `replace` does, with pauses. It joins as it goes: to join all pieces of a long text at its end takes long."""
+    parts: list[str] = []
+    found: list[Finding] = []
+    end = 0
+    for first in range(0, len(spans), _SLICE_ITEMS):
+        some = [Span(span.start - end, span.end - end, span.detector) for span in spans[first : first + _SLICE_ITEMS]]
+        chars = some[-1].end
+        part, more = replace(text[end : end + chars], some, vault, policy, path)
+        parts.append(part)
+        found += more
+        end += chars
+        if len(some) == _SLICE_ITEMS:
             yield
-    return "".join((*parts, *pieces, text[end:])), found
+    return "".join((*parts, text[end:])), found
 
 
 def _replacement(kind: str, value: str, action: Action, vault: Vault) -> str:
@@ -353,23 +391,95 @@ def _of_one(words: str) -> str:
     return words[:-2] if words.endswith("sses") else words[:-1] if words.endswith("s") and words[-2:] != "ss" else words
 
 
-def _name_in(value: dict[Any, Any]) -> str:
-    """Return the words of the first item of an object that names another; nothing if there is none to be named."""
-    if not any(key in value for key in (*_NAMED, *_NUMBERED)):
-        return ""
-    names = (item for key, item in value.items() if key in _NAMING and isinstance(item, str) and len(item) <= _NAME_CHARS_MAX)
-    return plain_words(_TOKEN_OR_MASK.sub(WALL, next(names, "")))
+def _names_in(value: dict[Any, Any], roles: tuple[_Role, ...]) -> tuple[str, str]:
+    """Return the words of the first item of an object that names another, and of the first that says what kind it is.
+
+    Return nothing if there is no item to be named.
+    """
+    if _Role.NAMED not in roles and _Role.NUMBERED not in roles:
+        return "", ""
+    naming = [
+        (role, name)
+        for role, item in zip(roles, value.values(), strict=True)
+        if role in _NAMES_OTHERS and (name := _name_of(role, item))
+    ]
+    kinds = (name for role, name in naming if role is _Role.KIND)
+    return _words_of(naming[0][1] if naming else ""), _words_of(next(kinds, ""))
+
+
+def _name_of(role: _Role, item: Any) -> str:
+    """Return the name that an item is, or that a kind has in it: `{"type": {"text": "MRN"}}`, `{"type": {"coding": [{…}]}}`."""
+    for _ in range(_KIND_DEPTH_MAX if role is _Role.KIND else 0):
+        if isinstance(item, list) and item:
+            item = item[0]
+        elif isinstance(item, dict):
+            item = next((item[key] for key in _KIND_TEXTS if key in item), "")
+    return item if isinstance(item, str) and len(item) <= _NAME_CHARS_MAX else ""
+
+
+class _Role(Enum):
+    """What a key says of the values beside it, or of its own."""
+
+    KIND = auto()  # its value says what kind of thing another is: `type`, `documentType`, `tipo_doc`
+    NAMING = auto()  # its value names another: `name`, `label`
+    NAMED = auto()  # it says nothing of its value: `value`, `text`
+    NUMBERED = auto()  # it says no more than that its value is a number: `number`, `numero_documento`
+    OTHER = auto()
+
+
+_NAMES_OTHERS = (_Role.KIND, _Role.NAMING)
+
+
+@lru_cache(maxsize=1024)
+def _roles(keys: tuple[Any, ...]) -> tuple[_Role, ...]:
+    """Return the roles of the keys of an object; records mostly have the keys of records before."""
+    return tuple(map(_role, keys))
+
+
+def _role(key: Any) -> _Role:
+    return _role_of_words(key) if isinstance(key, str) and _MAY_NAME(key) else _Role.OTHER
+
+
+@lru_cache(maxsize=2048)
+def _role_of_words(key: str) -> _Role:
+    words = plain_words(key).lower()
+    of_document = _OF_DOCUMENT.fullmatch(words)
+    if words in _KINDS or (of_document and (of_document["kind"] or of_document["kind_of"])):
+        return _Role.KIND
+    if words in _NUMBERED or of_document:
+        return _Role.NUMBERED
+    return _Role.NAMING if words in _NAMING else _Role.NAMED if words in _NAMED else _Role.OTHER
+
+
+def _words_of(name: str) -> str:
+    """Return the words of a name; of an address, as a system of identifiers has it, those of its last part."""
+    if "://" in name:
+        name = _LAST_PART.split(name.rstrip("/"))[-1]
+    return plain_words(HIDDEN.sub(WALL, name))
+
+
+def _has_login(value: dict[Any, Any], keys: tuple[str, ...] = ()) -> bool:
+    """Return whether an object has a user and a password; of an object that is a user the name is enough."""
+    if value.keys().isdisjoint(USERS) and not ("name" in value and keys and keys[-1].lower() in USERS):
+        return False
+    return is_login(plain_words(key) for key in value if isinstance(key, str))
+
+
+def _left(keys: tuple[str, ...]) -> str:
+    """Return the keys of a path as the words before a value."""
+    return f"{' '.join(keys)}: " if keys else ""
 
 
 class _Walk:
     """One pass over a nested value."""
 
-    __slots__ = ("_clean", "_memory", "_parts", "_plain_keys", "_policy", "_scanner", "_vault", "found")
+    __slots__ = ("_ahead", "_clean", "_memory", "_parts", "_plain_keys", "_policy", "_scanner", "_vault", "found")
 
     def __init__(self, vault: Vault, policy: Policy, scanner: Scanner) -> None:
         self._vault, self._policy, self._scanner = vault, policy, scanner
         self._plain_keys: dict[str, str] = {}  # keys without anything personal, and their words: records have the same ones
         self._clean: set[tuple[str, str]] = set()  # short texts in which nothing was found, each with the words before it
+        self._ahead = Ahead(scanner)
         self._memory = Memory()
         self._parts = 0  # walked so far
         self.found: list[Finding] = []
@@ -383,7 +493,7 @@ class _Walk:
                 return (yield from self._items(value, keys, path))
             case tuple():
                 return tuple((yield from self._items(value, keys, path)))
-            case str() if len(value) > _LONG_CHARS:
+            case str() if len(value) > SHORT_CHARS:
                 return (yield from self._text_sliced(value, keys, path))
             case _:
                 return self._scalar(value, keys, path)
@@ -413,16 +523,33 @@ class _Walk:
         result: list[Any] = []
         option = ""  # of a command, whose value is the next item
         for index, item in enumerate(items):
+            if index % AHEAD_TEXTS == 0 and len(items) > AHEAD_TEXTS:
+                self._ahead.look(self._windows(items[index : index + AHEAD_TEXTS], keys), len(self.found))
             if self._is_slice_done():
                 yield
             named = (*keys, option)[-_KEYS_KEPT:] if option else keys
             option = ""
-            if isinstance(item, str) and len(item) <= _LONG_CHARS:
+            if isinstance(item, str) and len(item) <= SHORT_CHARS:
                 result.append(self._short(item, named, f"{path}[{index}]"))
                 option = plain_words(item[2:]) if item.startswith("--") and _OPTION.fullmatch(item) else ""
             else:
                 result.append((yield from self.value(item, named, f"{path}[{index}]")))
         return result
+
+    def _windows(self, items: Sequence[Any], keys: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
+        """Yield the items of a list, or the fields of the records in it, each with the words that probably stand before it."""
+        lefts: dict[str, str] = {}
+        has_login = isinstance(items[0], dict) and _has_login(items[0])
+        for item in items:
+            if not isinstance(item, dict):
+                yield _left(keys), item
+                continue
+            for key, field in item.items():
+                if key not in lefts and key in self._plain_keys:
+                    words = self._plain_keys[key]
+                    lefts[key] = _left((*keys, named_user(words) if has_login else words)[-_KEYS_KEPT:])
+                if key in lefts:
+                    yield lefts[key], field
 
     def _rows(self, rows: Sequence[Any], heads: tuple[str, ...], keys: tuple[str, ...], path: str) -> Sliced[list[Any]]:
         """Redact the rows of a table; the heads of its columns name what stands under them."""
@@ -444,12 +571,19 @@ class _Walk:
         result: dict[Any, Any] = {}
         numbers: dict[str, int] = {}
         parts = split_parts(value, keys, self._kind_of)
-        heads = next((_heads(value[key]) for key in value if key in _HEADS), ())
-        if not _DEVICES.isdisjoint(value):
+        heads = () if value.keys().isdisjoint(_HEADS) else next(_heads(value[key]) for key in value if key in _HEADS)
+        if not value.keys().isdisjoint(ANIMAL_KEYS) and are_of_animal(value):
+            keys = (*keys, ANIMAL)[-_KEYS_KEPT:]
+        if not value.keys().isdisjoint(_DEVICES):
             keys = (*keys, "devices")[-_KEYS_KEPT:]
-        name = _name_in(value)
-        has_login = not USERS.isdisjoint(value) and is_login(plain_words(key) for key in value if isinstance(key, str))
-        for key, item in value.items():
+        roles = _roles(tuple(value)) if len(value) <= _RECORD_KEYS_MAX else ()
+        name, kind = _names_in(value, roles)
+        has_version = not _VERSIONS.isdisjoint(value)
+        has_login = _has_login(value, keys)
+        every_key = list(value) if len(value) > AHEAD_TEXTS else ()
+        for index, (key, item) in enumerate(value.items()):
+            if index % AHEAD_TEXTS == 0 and every_key:
+                self._ahead.look((("", one) for one in every_key[index : index + AHEAD_TEXTS]), len(self.found))
             if self._is_slice_done():
                 yield
             if not isinstance(key, str):
@@ -457,30 +591,35 @@ class _Walk:
                 continue
             hidden, words, found_before = key, self._plain_keys.get(key), len(self.found)
             if words is None:
-                is_short = len(key) <= _LONG_CHARS
+                is_short = len(key) <= SHORT_CHARS
                 hidden = self._short(key, (), path) if is_short else (yield from self._text_sliced(key, (), path))
             if hidden in result:  # two values may end in the same mask
                 numbers[hidden] = number = numbers.get(hidden, 1) + 1
                 hidden, words, found_before = f"{hidden} ({number})", None, -1
             if words is None:
                 # As words, the key is what a second redaction will see: the type in a token is no context.
-                words = plain_words(_TOKEN_OR_MASK.sub(WALL, hidden))
-                if len(self.found) == found_before and len(key) <= _LONG_CHARS and len(self._plain_keys) < _TEXTS_KEPT:
+                words = plain_words(HIDDEN.sub(WALL, hidden))
+                if len(self.found) == found_before and len(key) <= SHORT_CHARS and len(self._plain_keys) < _TEXTS_KEPT:
                     self._plain_keys[key] = words
             if has_login:
-                words = named_user(words)
+                words = named_user(words, keys[-1] if keys else "")
+            if has_version and key in _OF_VERSIONS:
+                words = f"{words} version"
             place = f"{path}.{hidden}" if path else hidden
-            if key in _NAMING and isinstance(item, str) and len(item) <= _NAME_CHARS_MAX:
-                name = plain_words(_TOKEN_OR_MASK.sub(WALL, item))
-            if key not in _NAMED and not (name and key in _NUMBERED):
-                named = (*keys, words)[-_KEYS_KEPT:]
-            else:  # it says nothing: the name beside it counts, or the keys above
+            role = roles[index] if roles else _role(key)
+            if role in _NAMES_OTHERS and (said := _name_of(role, item)):
+                name = _words_of(said)
+            if role is _Role.NUMBERED and kind and self._scanner.named_by(kind):
+                named = (*keys, kind)[-_KEYS_KEPT:]
+            elif role is _Role.NAMED or (role is _Role.NUMBERED and name):  # the name beside it counts, or the keys above
                 named = (*keys, name)[-_KEYS_KEPT:] if name else keys or (words,)
+            else:
+                named = (*keys, words)[-_KEYS_KEPT:]
             if heads and key in _ROWS and isinstance(item, list):
                 result[hidden] = yield from self._rows(item, heads, named, place)
             elif key in parts:
                 result[hidden] = self._hide(parts[key], item, place)
-            elif isinstance(item, str) and len(item) <= _LONG_CHARS:
+            elif isinstance(item, str) and len(item) <= SHORT_CHARS:
                 result[hidden] = self._short(item, named, place)
             elif isinstance(item, _SCALARS):
                 result[hidden] = self._scalar(item, named, place)
@@ -503,27 +642,27 @@ class _Walk:
 
     def _short(self, text: str, keys: tuple[str, ...], path: str) -> str:
         """Redact a text that is short enough to be looked through at once."""
-        left = f"{' '.join(keys)}: " if keys else ""
+        left = _left(keys)
         if (left, text) in self._clean:
             return text
-        window = left + text
-        detectors = self._scanner.relevant_in_short(window)
+        detectors = self._ahead.relevant(left, text)
         if detectors is None:
             return text
-        self._memory.latest = window, detectors
-        found_before = len(self.found)
-        redacted = whole(self._redacted(text, left, path))
-        if len(self.found) == found_before and len(self._clean) < _TEXTS_KEPT:
-            self._clean.add((left, text))
+        memory = self._memory
+        memory.latest = left + text, memory.plan(detectors)
+        spans = self._scanner.find_short(text, walls_in(text), left, memory)
+        if not spans:
+            if len(self._clean) < _TEXTS_KEPT:
+                self._clean.add((left, text))
+            return text
+        redacted, found = replace(text, spans, self._vault, self._policy, path)
+        self.found += found
         return redacted
 
     def _text_sliced(self, text: str, keys: tuple[str, ...], path: str) -> Sliced[str]:
-        left = f"{' '.join(keys)}: " if keys else ""
+        left = _left(keys)
         if not self._scanner.may_find(left + text):
             return text
-        return (yield from self._redacted(text, left, path))
-
-    def _redacted(self, text: str, left: str, path: str) -> Sliced[str]:
         walls = yield from _walls_sliced(text)
         spans = yield from self._scanner.find_sliced(text, walls, left=left, memory=self._memory)
         if not spans:

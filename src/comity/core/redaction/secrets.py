@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from comity.core.redaction.checksums import is_base58check
 from comity.core.redaction.detector import Category, Need, PatternDetector
 from comity.core.redaction.passwords import is_reference
 from comity.core.redaction.shapes import (
@@ -71,10 +72,20 @@ _KEY_LABELS = (
     r"|service)[ _-]?key|signing["
     r" _-]?(?:key|secret)|webhook[ _-]?secret"
     r"|(?:recovery|backup)[ _-]?codes?"
+    r"|(?:ап[иі]|api)[ _-](?:ключ|кл[юу]ч)|ключ (?:api|апи|доступа)|cl[eé] (?:d['’]|de l['’])?api|c(?:lave"
+    r"|have) (?:de |da )?api|chiave api"
+    r"|api[ _-]?(?:schlüssel|sleutel|nyckel|nøgle|nøkkel|avain|kulcs|klíč|anahtarı)|klucz api"
+    r"|api ?(?:密[钥鑰]|金鑰|キー|키)|مفتاح api"
 )
 
 _BASE58 = "[1-9A-HJ-NP-Za-km-z]"
 _RAW_KEY = rf"(?:0x)?[0-9a-fA-F]{{64}}|[59KLc]{_BASE58}{{50,51}}|[A-Za-z0-9+/]{{43}}=|[xyz]prv{_BASE58}{{100,112}}"
+
+
+def _accept_wallet_key(value: str) -> int:
+    return len(value) if is_base58check(value, length=38 if len(value) == 52 else 37) else 0
+
+
 _RAW_KEY_LABELS = r"private[ _-]?key|priv[ _-]?key|wif"
 
 _COOKIES = (
@@ -209,7 +220,7 @@ SECRETS: tuple[PatternDetector, ...] = (
         category=Category.SECRET,
         priority=4,
         pattern=LatePattern(
-            rf"(?:(?<![A-Za-z0-9+/])"
+            rf"(?:(?<![A-Za-z0-9+/])(?!(?<=\\)n)"
             rf"|(?<=\\n))(?:{_BASE64}{{8,128}}+{_BASE64}{{0,128}}+{_BASE64}{{0,124}}+={{0,2}}(?![A-Za-z0-9+/=])"
             rf"|{_BASE64}{{128}}{_BASE64}{{128}}{_BASE64}{{124}})"
         ),
@@ -232,6 +243,16 @@ SECRETS: tuple[PatternDetector, ...] = (
         need=Need.CONTEXT,
         context=Context(rf"(?:{_RAW_KEY_LABELS})(?:[ ]?\([A-Za-z0-9 ,-]{{2,16}}\))?(?:{_SAYS}|[ :]{{1,2}})$"),
         reach=24,
+    ),
+    PatternDetector(
+        name="private_key_wallet",
+        type="PRIVATE_KEY",
+        category=Category.SECRET,
+        priority=6,
+        pattern=LatePattern(rf"{BEFORE}[5KLc]{_BASE58}{{50,51}}(?![A-Za-z0-9])"),
+        first=rf"[5KLc]{AT_BORDER}(?={_BASE58}{{50}})",
+        hint=rf"{HINT_BEFORE_WORD}[5KLc]{_BASE58}{{50}}",
+        accept=_accept_wallet_key,
     ),
     PatternDetector(
         name="webhook",

@@ -81,7 +81,7 @@ _FOREIGN_NOUNS = frozenset(
         r"[^\W\d_]+",
         "order purchase invoice inv po receipt quote quotation estimate ticket case incident issue bug ref reference "
         "sku upc ean gtin asin isbn issn doi imei tracking shipment parcel waybill awb part item product article "
-        "model batch lot serial asset build version ver v release rev revision firmware patch commit hash "
+        "model art batch lot serial asset build version ver v release rev revision firmware patch commit hash "
         "checksum sha uuid guid key token txn transaction trace span request correlation event job run task step row "
         "line page section chapter clause figure table room seq sequence document doc contract agreement policy "
         "claim booking reservation confirmation flight gate sensor meter device port pid process error code "
@@ -89,7 +89,8 @@ _FOREIGN_NOUNS = frozenset(
         "quantities qty count limit score rate ratio group campaign size population bytes rows records top id ids "
         "drawing dwg catalog catalogue tender draw ndc gauge kit spare material artikel bestellung auftrag"
         " rechnung teil teile commande "
-        "facture pedido ordine fattura zamówienie faktura partida lieferschein material position pos sine cosine"
+        "facture factura recibo comprobante pedido ordine fattura zamówienie faktura partida lieferschein material position"
+        " pos sine cosine"
         " chrome safari firefox mozilla usd eur gbp cad aud chf jpy "
         "seed counter packet nonce offset cursor index barcode tag sheet plan permit docket dossier voucher coupon manifest "
         "consignment container pallet carton crate seal vessel voyage platform plot tank feeder transformer turbine inverter "
@@ -134,7 +135,7 @@ _FOREIGN_ABROAD = re.compile(
     r"|(?:đơn hàng|hóa đơn|vận đơn|sản phẩm|hợp đồng)(?: số)?\Z",
     re.IGNORECASE,
 )
-_LABEL_JOINTS = " \t\n.:#=_\"'(/[-"
+_LABEL_JOINTS = " \t\n.:#=_\"'(/[-?"
 _LABEL_JOINTS_MAX = 4
 
 
@@ -186,7 +187,7 @@ def _unicode_class(escape: re.Match[str]) -> str:
 _GAP_WORDS = PERSONS | frozenset(
     re.findall(
         r"\S+",
-        "number numbers numero número numéro nummer номер no nr num nos n nº id ids code codes details is was are as "
+        "number numbers numero número numéro nummer номер no nr num núm nro nos n nº id ids code codes details is was are as "
         "at on in for of to it its here yes sure okay ok well ready the a my our your his her their and or und et "
         "aos dia le la il el em dne op på dnia den am ist est es mr mrs ms dr customer client patient employee user "
         "member person holder owner new old home work bank file ending read reads says value field equals also "
@@ -198,7 +199,9 @@ _GAP_WORDS = PERSONS | frozenset(
         "child spouse tenant applicant still now currently actually lautet jest to это är er je è é sono "
         "lead main primary principal legal named other second first emergency contact kin next back "
         "changed updated corrected amended set switched geändert aktualisiert modifié cambiado cambiato alterado "
-        "zmieniony изменён στις w we v в ",
+        "zmieniony изменён στις w we v в assigned raw uh um erm er eh "
+        "thuis werk privé privat zuhause hjem hem koti casa mine mein meins meiner meu mío mien mio mijne moje mój mon mi "
+        "order sí sim oui ja tak да yeah yep caller customer agent rep patient pt ",
     )
 )
 _GAP_SIGNS = frozenset("是为為はが号號码碼番는은의번호증證証")  # which stand between a label and its value without a space
@@ -245,7 +248,7 @@ _BESIDE_ALONE = frozenset(
         "also if after before ext x any anytime today between when about regarding until till tomorrow mobile home work "
         "office asap first but instead not thanks thank which who because during directly daily tonight we i he she "
         "they anruf has had cell fax tel phone telephone phones out later next same every whenever extension "
-        "immediately soon morning while within yes day call calls called calling text texted texting dial dialled ring "
+        "immediately soon morning while within yes day call calls called calling text texted texting dial dialled "
         "rang reach reached contact contacted try use ask leave message answer answered gave gives give says said got "
         "get reads read wrote write note noted changed change keep one friend mum mom dad wife husband son daughter "
         "sister brother boss colleague doctor reception als am auf bei unter oder und ist war ab von nach mit für zu "
@@ -279,10 +282,21 @@ _BESIDE_ALONE = frozenset(
         "visa mastercard amex maestro jcb discover unionpay diners credit debit full actual correct "
         "numeroon numerosta numerem numeru numery číslo číslu čísle számon számot számra номер номеру номером numret nummeret "
         "numarası numaram numara numarasına numarasından numarayı numaradan numărul numero numéros "
+        "wegen bezüglich betreffend concernant sobre riguardo ohledně odnośnie "
+        "tiens tenez voici voilà voila note notez compose composez ecco tieni toma aquí aqui ja oui sí si sì sim tak yeah yep"
+        " yup sure ok okay "
         "svp stp merci possible urgent vite pls plz thx zurück terug tillbaka tilbake tilbage back wieczorem proszę domattina ",
     )
 )
 BESIDE_ALONE: Final = "|".join(sorted(_BESIDE_ALONE))
+# What the reader is asked to do with a phone number: "06 48 29 17 36 appelle le après 18h".
+_CALLS = re.compile(
+    r"r?appel(?:le|er|ez)(?:moi|le|la)?|sonnez?|[eé]cri(?:s|vez)|envoi(?:e|es|ez)|contactez?|joign?[se]z?|demandez|textez?"
+    r"|(?:ri)?chiama(?:mi|lo|la|te|re)?|scrivi(?:mi|gli|le)?|manda(?:me|mi)?|ll[aá]m[ae](?:me|lo|la|le|nos|r)?"
+    r"|escr[ií]be(?:me|le)?|lig(?:ar|ue|uem)|cham(?:a|ar|e)|fala|ruf(?:e|t|en)?|schreib(?:e|t|en)?|meld(?:e|et|en)"
+    r"|frag(?:e|t|en)?|bel(?:len)?|skriv|(?:za)?dzwo[nń](?:cie)?|napisz|(?:za)?volej(?:te)?|napi[sš](?:te)?|soita"
+    r"|звони(?:те)?|набери(?:те)?|пиши(?:те)?|ara(?:yın)?|hubungi|telp"
+)
 _WORD_BEFORE = re.compile(r"(?:(?<![^\s(])(?P<word>[^\W\d_]{2,})\.?[ ]|[0-9]/[A-Z]{1,3}[ ])\Z")
 _WORD_BEHIND = re.compile(r"[ ](?P<word>[a-z][^\W\d_]{2,24})(?![\w=:])")
 
@@ -295,11 +309,11 @@ def is_things(before: str, after: str) -> bool:
         if (
             word is None
             or (word.isupper() and len(word) <= 5 and word.lower() not in _BESIDE_ALONE)
-            or (word[0].islower() and word.lower() not in _BESIDE_ALONE)
+            or (word[0].islower() and word.lower() not in _BESIDE_ALONE and word.lower() not in PERSONS)
         ):
             return True
     behind = _WORD_BEHIND.match(after)
-    return behind is not None and behind["word"] not in _BESIDE_ALONE
+    return behind is not None and behind["word"] not in _BESIDE_ALONE and not _CALLS.fullmatch(behind["word"])
 
 
 _SAID = re.compile(
@@ -390,8 +404,10 @@ def foreign_label_start(before: str) -> int:
     if not text.isascii() and (abroad := _FOREIGN_ABROAD.search(text)):
         return abroad.start()
     start, word = _last_word(text)
+    if word == "order" and text[start - 3 : start].lower() == "in ":
+        return -1
     if word in _FOREIGN_LINKS and text[start - 1 : start] in {" ", "_", "-"}:
-        earlier, noun = _last_word(text[: start - 1])
+        earlier, noun = _last_word(text[: start - 1].rstrip("."))
         if is_foreign(noun):
             return earlier
     return start if is_foreign(word) else -1

@@ -59,7 +59,10 @@ _HOUSE = re.compile(
     "|номер дома|будинок|номер будинку|αριθμός",
     re.IGNORECASE,
 )
-_HOUSE_NUMBER = re.compile("[0-9]{1,5} ?[A-Za-z]?(?:[-/][0-9]{1,4}[A-Za-z]?)?")
+_HOUSE_NUMBER = re.compile(  # "14a", "12 bis", "48-II", "45/2/14"
+    "[0-9]{1,5} ?[A-Za-z]?(?:(?:[-/]| ?[-/] ?| )(?:[0-9]{1,4}[A-Za-z]?|[IVX]{1,4}|hs|huis|bis|ter|quater"
+    "|[A-Za-z][0-9]{0,3})){0,3}"
+)
 _STREET_NAME = re.compile(r"[^\W\d_][^\d\n\0@/\\{}\[\]<>=]{2,60}")
 
 # What a key says of a group of a number behind the words that name the number.
@@ -84,7 +87,9 @@ SPLIT_HINT: Final = (
     rf"(?i:(?:{_NAMES})[a-z _\-]{{0,16}}(?:[1-4]|area|prefix|country|check|first|group|serial|line|cc"
     rf"|parts?)[a-z0-9]{{0,6}})\\?\"\s?:"
     rf"|(?i:\"(?:{_NAMES}|cc)[a-z _\-]{{0,12}})\\?\"\s?:\s?(?:\[\s?\\?\"?[0-9A-Z]{{1,6}}\\?\"?,"
-    r"|\{\s?\\?\"(?:[1a]|num|first|part|group|block|area|cc|country|prefix|check|vorwahl|prefijo|indicatif)[A-Za-z0-9_]{0,10}\\?\")"
+    r"|\{\s?\\?\"(?:[1a]|num|first|part|group|block|area|cc|country|prefix|check|vorwahl|prefijo"
+    r"|indicatif)[A-Za-z0-9_]{0,10}\\?\")"
+    r"|(?i:mail[a-z_ \-]{0,8}(?:local|prefix|user)[a-z_\-]{0,6}\\?\"\s?:|mail\\?\"\s?:\s?\{)"
     r"|(?i:bban|birthyear|geburtsjahr|geboortejaar|födelseår|fødselsår|syntymävuosi|doğum ?yılı)[^a-z]"
     r"|(?i:pesel|dni|cpf|nie|bsn|oib|cnp|nif|aadhaar|tax[ _\-]?id|codice[ _\-]?fiscale|birth|birth[ _\-]?da(?:y|te)|dob"
     r"|mobile|pin)"
@@ -93,6 +98,10 @@ SPLIT_HINT: Final = (
     r"|do[ğg]um|lahir)"
     r"[a-z_ ]{0,12}\\?\"\s?:"
 )
+# `{"email_local_part": "ann.lee", "email_domain": "example.com"}`
+_MAIL = re.compile("(?:e ?)?-?mail.{0,8} (?:local(?: ?part)?|user(?: ?part)?|prefix|(?P<domain>domain|host))", re.IGNORECASE)
+_MAILS = re.compile("mail", re.IGNORECASE)
+_IN_MAIL = re.compile(r"[A-Za-z0-9][\w.+-]{1,63}")
 _LISTED = re.compile(" ?(?:parts?|groups?|blocks?|segments?|pieces?|chunks?|digits?|quads?|teile|parties?|partes?|parti|части)")
 _IN_GROUP = re.compile(r"\+?[0-9A-Z]{1,30}")
 _GROUP_CHARS = range(7, 37)  # of all of them together
@@ -104,6 +113,7 @@ class _Split(Struct, frozen=True):
     births: tuple[tuple[str, str], ...] = ()  # a key, and which part of a date it names
     streets: tuple[str, ...] = ()
     houses: tuple[str, ...] = ()
+    mails: tuple[str, ...] = ()  # the parts of an address before and behind its @
     groups: tuple[tuple[str, tuple[str, ...]], ...] = ()  # the words that name a number, and the keys of its groups
 
 
@@ -125,6 +135,8 @@ def split_parts(value: Mapping[Any, Any], keys: tuple[str, ...], kind_of: KindOf
     if streets and houses:
         return dict.fromkeys((key for key in (*streets, *houses) if isinstance(value[key], str)), "ADDRESS")
     found: dict[str, str] = {}
+    if split.mails and all(isinstance(value[key], str) and _IN_MAIL.fullmatch(value[key]) for key in split.mails):
+        found |= dict.fromkeys(split.mails, "EMAIL")
     for base, fields in split.groups:
         if kind := kind_of_groups((value[key] for key in fields), base, kind_of):
             found |= dict.fromkeys(fields, kind)
@@ -146,6 +158,7 @@ def _split(keys: tuple[Any, ...], parent: str) -> _Split:
     births: list[tuple[str, str]] = []
     streets: list[str] = []
     houses: list[str] = []
+    mails: dict[bool, str] = {}  # whether it is the domain, and the key
     groups: dict[str, list[str]] = {}
     is_birth = _BIRTH.search(parent) is not None
     for key in keys:
@@ -159,12 +172,15 @@ def _split(keys: tuple[Any, ...], parent: str) -> _Split:
             houses.append(key)
         elif _STREET.fullmatch(words):
             streets.append(key)
+        if mail := _MAIL.fullmatch(words if not _MAILS.search(parent) else f"mail {words}"):
+            mails[mail["domain"] is not None] = key
         if group := _GROUP.fullmatch(words.lower()):
             groups.setdefault("iban" if group["bban"] else group["base"] or parent, []).append(key)
     named = tuple((base, tuple(fields)) for base, fields in groups.items() if base and len(fields) > 1)
-    if not (len(births) > 1 or (streets and houses) or named):
+    both = tuple(mails.values()) if len(mails) > 1 else ()
+    if not (len(births) > 1 or (streets and houses) or both or named):
         return _NONE
-    return _Split(tuple(births), tuple(streets), tuple(houses), named)
+    return _Split(tuple(births), tuple(streets), tuple(houses), both, named)
 
 
 def _text(item: Any) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from itertools import pairwise
+from typing import Final
 
 from comity.core.redaction.detector import Category, Need, PatternDetector
 from comity.core.redaction.labels import PHONE
@@ -31,7 +32,12 @@ _MORE = re.findall(
     " девять sıfır bir iki üç dört beş altı yedi sekiz dokuz noll ett två tre fyra fem sex sju åtta nio en to fire syv otte ni"
     " seks",
 )
+# Between the groups of a number that is read aloud.
+HESITATION = r"[ ,.…]{1,3}(?:(?:uh|um|erm?|eh|euh|äh|dash|hyphen|minus|space|then|tiret|guion|strich|[-–—])[ ,.…]{1,3}){1,2}"
 _DOUBLE = "(?:[dD]ouble|[tT]riple)[ -]"
+_TEENS = ["ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"]
+_TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
+_TIMES = {"double": 2, "triple": 3}
 
 
 def _first_of(numbers: list[str]) -> str:
@@ -53,19 +59,78 @@ def _accept_worded(value: str) -> int:
     return len(value) if sum(len(part) if part.isdigit() else 1 for part in re.findall(r"[^\W_]+", value)) >= 6 else 0
 
 
+def digits_said(words: list[str]) -> str:
+    """Return the digits that words and numbers in small letters stand for: "six", "oh", "double", "one", "4177" is 60114177."""
+    said, times = "", 1
+    for before, word in pairwise(("", *words)):
+        if word in _TIMES:
+            times = _TIMES[word]
+            continue
+        if word in _DIGITS and before in _TENS:
+            said = said[:-1] + str(_DIGITS[word])  # "forty one"
+        elif word in _DIGITS:
+            said += str(_DIGITS[word]) * times
+        elif word in _TEENS:
+            said += str(10 + _TEENS.index(word))
+        elif word in _TENS:
+            said += str(20 + 10 * _TENS.index(word))
+        else:
+            said += word if word.isdigit() else "00"  # "hundred"
+        times = 1
+    return said
+
+
 _PLAIN = list(_DIGITS)
+DIGIT_WORDS: Final = f"(?:{_DOUBLE})?(?:{by_letter([*_PLAIN, *_TEENS, *_TENS, 'hundred'])})"
+DIGIT_WORDS_HINT: Final = f"(?:(?:double|triple)[ -])?(?:{'|'.join(sorted({*_PLAIN, *_TEENS, *_TENS}, key=len, reverse=True))})"
 _ALL = [*_PLAIN, *_MORE]
 _DIGIT = f"(?:{_DOUBLE})?(?:{by_letter(_PLAIN)})"
 _NUMBER = f"(?:{_DOUBLE})?(?:{by_letter(_ALL)})"
 # A value follows its label, so a place behind another number is not tried: a long run of numbers is read once.
-_NOT_INSIDE = "".join(
-    rf"(?<!(?<![^\W_])(?i:{'|'.join(sorted({word for word in _ALL if len(word) == size}))})[ ,.-])"
-    for size in sorted({*map(len, _ALL)})
+NOT_INSIDE: Final = "".join(
+    rf"(?<!(?<![^\W_])(?i:{'|'.join(sorted({word for word in (*_ALL, *_TIMES) if len(word) == size}))})[ ,.-])"
+    for size in sorted({*map(len, (*_ALL, *_TIMES))})
 )
 _SPOKEN_HINT = f"(?:(?:double|triple)[ -])?(?:{'|'.join(sorted(_PLAIN, key=len, reverse=True))})"
 _WORDED_HINT = f"(?:(?:double|triple)[ -])?(?:{'|'.join(sorted(set(_ALL), key=len, reverse=True))})"
 
+_KOREAN = "공영일이삼사오육륙칠팔구"
+_CHINESE = "零〇一二三四五六七八九幺"
+
 SPOKEN: tuple[PatternDetector, ...] = (
+    PatternDetector(
+        name="phone_said",
+        type="PHONE",
+        category=Category.CONTACT,
+        priority=42,
+        pattern=LatePattern(
+            rf"(?<![A-Za-z0-9_])\(?[2-9][0-9]{{2}}\)?{HESITATION}[0-9]{{3}}(?:{HESITATION}"
+            rf"|[ .-])[0-9]{{4}}(?![A-Za-z0-9_])",
+            re.IGNORECASE,
+        ),
+        hint=rf"[2-9][0-9]{{2}}\)?(?i:{HESITATION})[0-9]{{3}}",
+        need=Need.CONTEXT,
+        context=words(
+            PHONE,
+            r"(?:tele|cell|mobile ?|home ?|work ?)?phones?(?: ?(?:number|no))?",
+            "mobile",
+            "cell",
+            "(?:my|our|his|her|their|your) number",
+            "(?:call|ring|text|dial|reach|try)(?: (?:me|us|him|her|them))?(?: (?:back|up))?(?: (?:on|at))?",
+        ),
+    ),
+    PatternDetector(
+        name="phone_ideographic",
+        type="PHONE",
+        category=Category.CONTACT,
+        priority=42,
+        pattern=LatePattern(
+            rf"(?<![가-힣0-9])[공영][일칠][{_KOREAN}][ -]?(?:[0-9]{{3,4}}|[{_KOREAN}]{{3,4}})[ -]?(?:[0-9]{{4}}"
+            rf"|[{_KOREAN}]{{4}})(?![0-9])"
+            rf"|(?<![{_CHINESE}十百千万亿第])[一幺][三四五六七八九](?:[ ]?[{_CHINESE}]){{9}}(?![{_CHINESE}])"
+        ),
+        hint=rf"[공영][일칠][{_KOREAN}][ -]?[0-9{_KOREAN}]{{3}}|[一幺][三四五六七八九](?:[ ]?[{_CHINESE}]){{9}}",
+    ),
     PatternDetector(
         name="phone_spoken",
         type="PHONE",
@@ -83,7 +148,7 @@ SPOKEN: tuple[PatternDetector, ...] = (
         category=Category.CONTACT,
         priority=42,
         pattern=LatePattern(
-            rf"(?<![^\W_]){_NOT_INSIDE}(?:(?<![0-9]{{3}}[ ,.-]){_NUMBER}|[0-9]{{3,4}}[ .-]{_NUMBER})"
+            rf"(?<![^\W_]){NOT_INSIDE}(?:(?<![0-9]{{3}}[ ,.-]){_NUMBER}|[0-9]{{3,4}}[ .-]{_NUMBER})"
             rf"(?:[ ,.-]{{1,3}}(?:{_NUMBER}|[0-9]{{1,4}})){{2,20}}(?![^\W_])"
         ),
         shape_chars_max=448,

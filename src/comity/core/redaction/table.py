@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from comity.core.redaction.births import BIRTHS
 from comity.core.redaction.cards import CARDS
 from comity.core.redaction.contact import CONTACT
 from comity.core.redaction.detector import Category, PatternDetector
 from comity.core.redaction.financial import FINANCIAL
+from comity.core.redaction.formed import FORMED
 from comity.core.redaction.government import GOVERNMENT
 from comity.core.redaction.labelled import LabelledDetector
 from comity.core.redaction.national import NATIONAL
@@ -25,6 +27,8 @@ DETECTORS: Final[tuple[PatternDetector | LabelledDetector, ...]] = tuple(
             *CARDS,
             *FINANCIAL,
             *GOVERNMENT,
+            *BIRTHS,
+            *FORMED,
             *NATIONAL,
             *CONTACT,
             *USER_NAMES,

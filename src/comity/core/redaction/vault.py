@@ -22,6 +22,7 @@ _SEARCHED_MAX: Final = 2_000
 _SEARCHED_CHARS_MIN: Final = 5
 _encode = msgspec.json.Encoder().encode
 _TAG = re.compile(r"[a-z]{8,32}")
+_NO_SIGN = re.compile(r"[\W_]+")
 _TYPE = re.compile(r"[A-Z][A-Z_]{0,22}[A-Z]")
 TOKEN_CHARS_MAX: Final = 2 + 24 + 1 + 6 + 1 + 6 + 1 + 32 + 2
 TOKEN: Final = re.compile(r"\[\[([A-Z][A-Z_]{0,22}[A-Z])_([1-9][0-9]{0,5})(?:v([1-9][0-9]{0,5}))?_([a-z]{8,32})\]\]")
@@ -68,7 +69,7 @@ class Vault:
         self._tokens: dict[tuple[str, Value], str] = {}
         self._numbers: dict[tuple[str, str], int] = {}
         self._counts: dict[str, int] = {}
-        self._spellings: dict[tuple[str, int], int] = {}
+        self._spellings: dict[tuple[str, int], int] = {}  # of values with more than one
 
     @classmethod
     def from_entropy(cls, entropy: bytes) -> Vault:
@@ -95,8 +96,10 @@ class Vault:
         if kind not in self._counts and not _TYPE.fullmatch(kind):
             raise ValueError(f"the type of a hidden value is 2 to 24 capitals or underscores, not {kind!r}")
         identity = _identity(kind, value)
-        number = self._numbers.get((kind, identity), self._counts.get(kind, 0) + 1)
-        return self._add(kind, number, self._spellings.get((kind, number), 0) + 1, value, self.tag, identity)
+        number = self._numbers.get((kind, identity))
+        if number is None:
+            return self._add(kind, self._counts.get(kind, 0) + 1, 1, value, self.tag, identity)
+        return self._add(kind, number, self._spellings.get((kind, number), 1) + 1, value, self.tag, identity)
 
     def counts(self) -> dict[str, int]:
         """Return how many different values of each kind are hidden."""
@@ -151,8 +154,10 @@ class Vault:
         token = f"[[{kind}_{number}{f'v{spelling}' if spelling > 1 else ''}_{tag}]]"
         self.tags.add(tag)
         self._numbers[kind, identity] = number
-        self._counts[kind] = max(number, self._counts.get(kind, number))
-        self._spellings[kind, number] = max(spelling, self._spellings.get((kind, number), spelling))
+        if number > self._counts.get(kind, 0):
+            self._counts[kind] = number
+        if spelling > 1:  # of most values there is one
+            self._spellings[kind, number] = max(spelling, self._spellings.get((kind, number), spelling))
         if token not in self._values:
             self._entries.append((kind, number, spelling, value, tag))
             self.size += len(value) if isinstance(value, str) else 8
@@ -169,5 +174,5 @@ def _identity(kind: str, value: Value) -> str:
     """Return what makes two spellings the same value. Dots and slashes part numbers in dates and IP addresses: they stay."""
     text = str(value)
     if kind in _COMPACT_TYPES:
-        return text.upper() if text.isalnum() else "".join(filter(str.isalnum, text.upper()))
+        return text.upper() if text.isalnum() else _NO_SIGN.sub("", text.upper())
     return text.lower() if kind == "EMAIL" else text

@@ -1,7 +1,7 @@
-"""Personal data on the call path: hidden before a callee sees it, put back for the session's own user.
+"""Personal data on the call path: hidden before a callee sees it, restored for the session's own user.
 
-Every hop goes through here, the first one and those between agents, requests and replies alike. What is stored holds tokens;
-the values are in the session's vault. A capability that needs a type in clear declares it, and gets it if the node grants it.
+Every request and reply passes through here, from users and between agents. Stored data holds tokens; the values are in the
+session's vault. A capability that needs a type in clear declares it, and gets it if the node grants it.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _decode_background = msgspec.json.Decoder(Background).decode
 
 
 class _Products(msgspec.Struct, frozen=True):
-    """What a reply carries beside its data and its texts."""
+    """The structured fields of a reply besides its data and texts."""
 
     artifacts: tuple[Artifact, ...]
     sources: tuple[Reference, ...]
@@ -69,7 +69,7 @@ class _Products(msgspec.Struct, frozen=True):
 
 
 class _Findings(msgspec.Struct, frozen=True):
-    """What an error says beside its message."""
+    """The structured fields of an error besides its message."""
 
     advice: str
     problems: tuple[Problem, ...]
@@ -85,13 +85,14 @@ Grants = Mapping[str, Collection[str]]  # capability code, or "agent/capability"
 
 
 class Hidden(msgspec.Struct, frozen=True, gc=False):
-    """A request as its callee may see it, what was done to it, and the types that policy does not let pass at all."""
+    """A request as its callee may see it, what was hidden in it, and the types that policy blocks."""
 
     request: Request
     body: bytes
     note: str = ""
     blocked: frozenset[str] = _NOTHING
-    said: Request | None = None  # with everything hidden, where its callee sees some of it in clear
+    read: Any = None  # the hidden body as a decoded value, if something was hidden in it
+    said: Request | None = None  # the fully hidden request, if the callee sees some values in clear
 
 
 class Privacy:
@@ -114,27 +115,28 @@ class Privacy:
         self._scanner = scanner
         self.grants: Mapping[str, frozenset[str]] = _checked_grants(grants)
         self.approvers: Mapping[str, frozenset[str]] = _checked_grants(approvers, "approvers", "person")
-        # Tells whether a document may hold personal data; cheap, and never wrongly no.
+        # Returns whether a document may hold personal data; cheap, without false negatives.
         self.may_hold: Callable[[bytes], bool] = scanner.may_find_in_json
         self.may_hold_sliced: Callable[[bytes], Sliced[bool]] = scanner.may_find_in_json_sliced
 
     def prepare(self) -> None:
-        """Make ready to find personal data, before the first call waits for it."""
+        """Prepare the scanner before the first call needs it."""
         self._scanner.prepare()
 
     @property
     def types(self) -> frozenset[str]:
-        """The types of personal data that are found."""
+        """The types of personal data that the scanner finds."""
         return frozenset(detector.type for detector in self._scanner.detectors)
 
     def hide(self, request: Request, body: bytes, clear: frozenset[str], vault: GetVault) -> Sliced[Hidden]:
-        """Hide what the callee must not see; `clear` is what its capability declares to need."""
+        """Hide personal data from the callee, except the granted ones of `clear`, the types that its capability declares."""
         found: set[_Kind] = set()
         changes: dict[str, Any] = {}
+        read: Any = None
         if (yield from self.may_hold_sliced(body)):
             redaction = yield from redact_json_sliced(body, vault(), self._policy, self._scanner)
             found |= yield from _kinds(redaction.found)
-            body = redaction.raw
+            body, read = redaction.raw, redaction.value
         for name in ("message", "objective"):
             if text := getattr(request, name):
                 redacted = yield from redact_text_sliced(text, vault(), self._policy, self._scanner)
@@ -149,7 +151,7 @@ class Privacy:
         granted = self.granted(request, clear)
         said = replace(request, **changes, body=Raw(body)) if granted else None
         if granted:
-            body = yield from restore_json_sliced(body, vault(), granted)
+            body, read = (yield from restore_json_sliced(body, vault(), granted)), None
             if "message" in changes:
                 changes["message"] = restore_text(changes["message"], vault(), granted)
         if not found and not granted:
@@ -157,18 +159,18 @@ class Privacy:
         changes["body"] = Raw(body)
         changes["fingerprint"] = fingerprint(request)
         blocked = frozenset(kind for kind, action in found if action is Action.BLOCK)
-        return Hidden(replace(request, **changes), body, _note(found, granted), blocked, said)
+        return Hidden(replace(request, **changes), body, _note(found, granted), blocked, read, said)
 
     def hide_data(self, raw: bytes, vault: GetVault) -> bytes:
-        """Hide what stands in the data of a reply."""
+        """Hide personal data in the data of a reply."""
         return redact_json(raw, vault(), self._policy, self._scanner).raw
 
     def hide_data_sliced(self, raw: bytes, vault: GetVault) -> Sliced[bytes]:
-        """Return what `hide_data` does, with pauses."""
+        """Do what `hide_data` does, in slices."""
         return (yield from redact_json_sliced(raw, vault(), self._policy, self._scanner)).raw
 
     def hide_words(self, reply: Reply, vault: GetVault) -> Sliced[Reply]:
-        """Hide what stands in the texts an agent put into its reply."""
+        """Hide personal data in the texts of a reply."""
         changed: dict[str, Any] = {}
         for name in ("message", "summary", "thought", "next_step_hint"):
             if text := getattr(reply, name):
@@ -190,7 +192,7 @@ class Privacy:
         return replace(reply, **changed) if changed else reply
 
     def hide_error(self, error: Error, vault: GetVault) -> Error:
-        """Hide what stands in the texts and facts of an error, which may quote what the code that failed was working on."""
+        """Hide personal data in the texts and facts of an error, which may quote the data that the code worked on."""
         if self.may_hold(error.message.encode(errors="surrogatepass")):
             error = replace(error, message=self.hide_text(error.message, vault))
         if error.problems or error.facts or error.advice:
@@ -200,21 +202,21 @@ class Privacy:
         return error
 
     def hide_text(self, text: str, vault: GetVault) -> str:
-        """Hide what stands in a text."""
+        """Hide personal data in a text."""
         return redact_text(text, vault(), self._policy, self._scanner).text
 
     def hide_trace(self, text: str) -> str:
-        """Hide what stands in a text for the log or in the reason of a refusal, where it is never put back."""
+        """Mask personal data, irreversibly, in a text for the log or in the reason of a refusal."""
         return self.hide_text(text, lambda: Vault(_LOG_TAG))
 
     def hide_kept(self, raw: bytes) -> bytes:
-        """Hide what stands in data that outlive every session, where it is never put back; see `hide_trace`."""
+        """Mask personal data, irreversibly, in data that outlives its session; see `hide_trace`."""
         return self.hide_data(raw, lambda: Vault(_LOG_TAG))
 
     def hide_change(self, change: _C, vault: GetVault) -> _C:
-        """Hide what stands in an agent's change to its session; raises `RefusedError` if it cannot be made so."""
+        """Hide personal data in an agent's change to its session. Raises `RefusedError` if policy blocks it."""
         words = {name: getattr(change, name) for name in change.__struct_fields__ if name not in _NO_WORDS}
-        pair = {change.key: change.value} if isinstance(change, _KEYED) else {}  # the key says what its value may be
+        pair = {change.key: change.value} if isinstance(change, _KEYED) else {}  # the key is a hint at the type of its value
         raw = _encode_any((pair, *words.values()))
         if not self.may_hold(raw):
             return change
@@ -225,7 +227,7 @@ class Privacy:
         return replace(change, **changed)
 
     def hide_given(self, raw: bytes, vault: GetVault) -> Sliced[bytes]:
-        """Hide what stands in a document that is given to be kept; raises `RefusedError` if it cannot be made so."""
+        """Hide personal data in a document that is to be kept. Raises `RefusedError` if policy blocks it."""
         try:
             redaction = yield from redact_json_sliced(raw, vault(), self._policy, self._scanner)
         except VaultFullError:
@@ -235,11 +237,11 @@ class Privacy:
         return redaction.raw
 
     def granted(self, request: Request, clear: frozenset[str]) -> frozenset[str]:
-        """Return the types that a callee sees in clear: what its capability declares to need, as far as the node grants it."""
+        """Return the types that a callee sees in clear: those that its capability declares and the node grants."""
         return clear & self._granted(request) if clear else _NOTHING
 
     def redactor(self, vault: Vault) -> StreamRedactor:
-        """Return what hides it in a text that comes in pieces."""
+        """Return a redactor for text that comes in pieces."""
         return StreamRedactor(vault, self._policy, self._scanner)
 
     def _hide_text(self, text: str, vault: GetVault) -> Sliced[str]:
@@ -251,7 +253,7 @@ class Privacy:
 
 
 class Answers:
-    """Hides personal data in what agents answer, in the vault of their session."""
+    """Hides personal data in replies of agents, in the vault of their session."""
 
     def __init__(self, sessions: Sessions, slices: Slices, privacy: Privacy) -> None:
         self._sessions = sessions
@@ -260,14 +262,14 @@ class Answers:
         self.may_hold = privacy.may_hold
 
     def data(self, call: Call, raw: bytes) -> bytes:
-        """Return the data of an answer without it."""
+        """Return the data of a reply without personal data."""
         may_hold = self.may_hold
         if not may_hold(raw):
             return raw
         return self._privacy.hide_data(raw, self._vault(call))
 
     def data_sliced(self, call: Call, raw: bytes) -> Sliced[bytes]:
-        """Return what `data` does, with pauses."""
+        """Return what `data` returns, in slices."""
         if not (yield from self._privacy.may_hold_sliced(raw)):
             return raw
         hidden = yield from self._privacy.hide_data_sliced(raw, self._vault(call))
@@ -275,22 +277,22 @@ class Answers:
         return hidden
 
     async def long_data(self, call: Call, raw: bytes) -> bytes:
-        """Return what `data` does, with pauses where there is much."""
+        """Return what `data` returns; in slices if the data is long."""
         return self.data(call, raw) if len(raw) < LONG_BYTES else await self._slices.run(self.data_sliced(call, raw))
 
     def words(self, call: Call, reply: Reply) -> Sliced[Reply]:
-        """Return the texts of an answer without it."""
+        """Return a reply with personal data hidden in its texts."""
         return self._privacy.hide_words(reply, self._vault(call))
 
     def error(self, call: Call, error: Error) -> Error:
-        """Return why an agent or a tool failed, without it."""
+        """Return an error of an agent or tool without personal data."""
         try:
             return self._privacy.hide_error(error, self._vault(call))
         except VaultFullError:
             return replace(error, message="its message cannot be shown: this session hides as many values as one can")
 
     def given(self, live: Callable[[], Live], raw: bytes) -> Sliced[bytes]:
-        """Return what people give to the work of a session without it, and keep the vault. Raises `RefusedError`."""
+        """Return a document of people without personal data, and save the vault. Raises `RefusedError` if policy blocks it."""
         if not (yield from self._privacy.may_hold_sliced(raw)):
             return raw
         session = live()
@@ -300,20 +302,20 @@ class Answers:
         return hidden
 
     def check_given(self, raw: bytes) -> None:
-        """Raise what `given` would raise over what policy blocks."""
+        """Raise `RefusedError` if policy blocks the document, as `given` would."""
         whole(self._privacy.hide_given(raw, lambda: Vault(_LOG_TAG)))
 
     def trace(self, call: Call, text: str) -> str:
-        """Return a traceback without it, for the log: neither what a detector finds nor what the session hides."""
+        """Return a traceback for the log without values that a detector finds or that the session hides."""
         vault = self._sessions.vault_of(call)
         return self._privacy.hide_trace(text if vault is None else vault.hide_known(text))
 
     def text(self, call: Call, text: str) -> str:
-        """Return a text without it."""
+        """Return a text without personal data."""
         return self._privacy.hide_text(text, self._vault(call))
 
     def redactor(self, call: Call) -> StreamRedactor:
-        """Return what hides it in a text that comes in pieces."""
+        """Return a redactor for text that comes in pieces."""
         return self._privacy.redactor(self._vault(call)())
 
     def _vault(self, call: Call) -> GetVault:
@@ -321,7 +323,7 @@ class Answers:
 
 
 def conceal(sessions: Sessions, call: Call, request: Request, body: bytes, privacy: Privacy) -> Sliced[str | Refused]:
-    """Hide personal data from the callee; return a note for the audit, or why the call cannot be made so."""
+    """Hide personal data from the callee; return a note for the audit, or the refusal of the call."""
     live = sessions.live_of(call)
     try:
         hidden = yield from privacy.hide(request, body, call.capability.clear, lambda: sessions.vault(live))
@@ -331,7 +333,8 @@ def conceal(sessions: Sessions, call: Call, request: Request, body: bytes, priva
         return Refused("PRIVACY_BLOCKED", _not_passed(hidden.blocked))
     if hidden.body is not body:
         yield
-        checked = call.capability.inputs.check(hidden.body)
+        inputs = call.capability.inputs
+        checked = inputs.check(hidden.body) if hidden.read is None else inputs.check_read(hidden.body, hidden.read)
         if checked.problems:
             first = checked.problems[0]
             what = f"{first.path} does not fit once personal data is hidden; the capability must declare and be granted it"
@@ -345,7 +348,7 @@ def conceal(sessions: Sessions, call: Call, request: Request, body: bytes, priva
 
 
 def hide_verdict(privacy: Privacy, sessions: Sessions, call: Call, reply: Reply) -> Reply:
-    """Hide personal data in what a guardrail made of a reply; what cannot be hidden is withheld."""
+    """Hide personal data in a reply that a guardrail changed; withhold the reply if hiding fails."""
     try:
         return whole(privacy.hide_words(reply, lambda: sessions.vault(sessions.live_of(call))))
     except VaultFullError:
@@ -354,17 +357,17 @@ def hide_verdict(privacy: Privacy, sessions: Sessions, call: Call, reply: Reply)
 
 
 def reveal(reply: Reply, vault: Vault, types: frozenset[str] | None = None) -> Reply:
-    """Return a reply with the vault's values of these types back in their places; of all types for the session's user only."""
+    """Return a reply with the vault's values of these types restored. Only the session's user may get all (None)."""
     return whole(reveal_sliced(reply, vault, types))
 
 
 def reveal_sliced(reply: Reply, vault: Vault, types: frozenset[str] | None = None) -> Sliced[Reply]:
-    """Return what `reveal` does, with pauses."""
+    """Return what `reveal` returns, in slices."""
     raw = encode(reply)
     if not any(tag.encode() in raw for tag in vault.tags):
         return reply
     yield
-    data = yield from restore_value_sliced(reply.data, vault, types)  # by itself: as a value it need not be read again
+    data = yield from restore_value_sliced(reply.data, vault, types)  # apart from the rest, to avoid encoding and decoding it
     words = yield from restore_json_sliced(encode(replace(reply, data=None)), vault, types)
     return replace(decode_reply(words, is_ours=True), data=data)
 
@@ -383,7 +386,7 @@ def _not_passed(blocked: frozenset[str]) -> str:
 
 
 def _kinds(found: tuple[Finding, ...]) -> Sliced[set[_Kind]]:
-    """Return each type that was found with what was done to its values."""
+    """Return each type that was found, with the action taken."""
     kinds: set[_Kind] = set()
     for number, finding in enumerate(found, 1):
         kinds.add((finding.type, finding.action))
