@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from comity.core.session import session as core
-from comity.core.session.parts import HEAD_BYTES_MAX, Parts, Row, read
+from comity.core.session.parts import HEAD_BYTES_MAX, ROW_CHARS, ROW_ENTRIES_MAX, Parts, Row, read
 from comity.core.session.session import FACTS_MAX, OUTPUTS_MAX, Session, apply, entry_of
 
 EMPTY = Session(id="s", tenant_id="t", user_id="u", created_at=1, used_at=1)
@@ -113,12 +113,49 @@ def test_what_a_session_keeps_no_longer_has_no_row():
     stored = Stored()
     for number in range(FACTS_MAX + OUTPUTS_MAX + 1_100):
         stored.change(core.Learn(f"k{number}", "v" * 40, "A"), core.Produce("A", f"o{number}", 1), core.Say("user", "x" * 300))
-    kept = len(stored.session.facts) + len(stored.session.prior_outputs) + len(stored.session.turns)
-    assert kept <= len(stored.rows) + 60 <= kept + 70  # those in the head aside
+    kept = len(stored.session.facts) + len(stored.session.prior_outputs)
+    turns = sum(len(msgspec.json.decode(row).get("turns", ())) for row in stored.rows.values())
+    assert kept <= len(stored.rows) - rows_of(stored, "turns") + 60 <= kept + 70  # those in the head aside
+    assert len(stored.session.turns) - 15 <= turns <= len(stored.session.turns)
     assert set(stored.session.written) == {f"fact {one}" for one in stored.session.facts} | {
         f"output {one}" for one in stored.session.prior_outputs
     }
     assert as_stored(stored.read()[0]) == as_stored(stored.session)
+
+
+@given(st.lists(st.tuples(st.integers(1, 90), st.sampled_from(["", "y" * 40, "y" * 900])), min_size=2, max_size=25))
+def test_turns_share_rows_and_none_is_lost_when_the_older_half_goes(changes):
+    stored = Stored()
+    for many, text in changes:
+        stored.change(core.Answer("", said=tuple(core.Say("user", f"{one}{text}") for one in range(many))))
+        again, parts = stored.read()
+        assert again.turns == stored.session.turns
+        assert parts.size == stored.parts.size
+        assert rows_of(stored, "turns") <= len(changes) * 24  # of some four thousand characters each
+        if not many % 3:
+            stored.session, stored.parts = again, parts
+
+
+def test_a_thousand_calls_without_words_are_a_few_dozen_rows():
+    stored = Stored()
+    stored.change(core.Answer("", said=tuple(core.Say("user", f"Inputs: {one}") for one in range(1_000))))
+    assert rows_of(stored, "turns") == -(-1_000 // ROW_ENTRIES_MAX)
+    stored.change(core.Say("user", "x" * 5_000))
+    assert len(stored.session.turns) == len(stored.read()[0].turns) == 500
+    assert rows_of(stored, "turns") <= -(-500 // ROW_ENTRIES_MAX) + 2  # one of them shortened, one new
+
+
+@pytest.mark.parametrize(("chars", "shared"), [(ROW_CHARS // 4, 4), (ROW_CHARS // 4 + 1, 3)])
+def test_long_turns_share_a_row_up_to_its_characters(chars, shared):
+    stored = Stored()
+    stored.change(core.Answer("", said=tuple(core.Say("user", "x" * chars) for _ in range(20))))
+    stored.change(core.Say("user", "x" * 5_000))
+    counts = [len(msgspec.json.decode(row).get("turns", ())) for row in stored.rows.values()]
+    assert (max(counts), sum(counts)) == (shared, 21)
+
+
+def rows_of(stored: Stored, field: str) -> int:
+    return sum(field in msgspec.json.decode(row) for row in stored.rows.values())
 
 
 def test_a_fact_that_is_known_already_drops_no_other():

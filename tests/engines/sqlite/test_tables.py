@@ -110,7 +110,7 @@ def test_erasing_a_session_takes_every_document_of_it_and_none_of_another(store)
 def test_the_calls_of_a_session_are_those_of_its_tenant_and_name(store):
     with contextlib.closing(connect(store)) as connection:
         prepare(connection)
-        records = [accepted("mine"), accepted("far", tenant_id="other"), settled("says s-1", '"s-1"', session_id="s-2")]
+        records = [accepted("mine"), accepted("far", tenant_id="other"), settled("says s-1", "s-1", session_id="s-2")]
         write_batch(connection, records, "node")
         assert [call.request_id for call in calls_of_session(connection, "default", "s-1")] == ["mine"]
 

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from comity import Agent, Context, Node, Reply
+from comity import Agent, Context, Limits, Node, Reply
 from comity.cli.reader import Store
+from comity.core.envelope.envelope import Request
 from comity.core.journal.records import Document, Saved
 from comity.core.session.parts import HEAD_BYTES_MAX
+from comity.core.session.session import Session
 from comity.engines.memory import journal as memory
 from comity.engines.memory.journal import MemoryJournal
 from comity.runtime.session import in_memory
-from comity.runtime.session.live import ENDED_BYTES_MAX
+from comity.runtime.session.live import ENDED_BYTES_MAX, Live, drop_older
 
 SECRET = "wintergreen-4711"
 
@@ -165,4 +168,24 @@ async def test_of_long_requests_that_are_dropped_before_they_are_written_the_new
             assert (await node.call("ECHO", "MORE", {"text": text}, user_id="u", session_id="s")).ok
         live = node._path.sessions.find("default", "s")
         assert all(request.capability == "MORE" for request, *_ in live.ended)
+        assert ENDED_BYTES_MAX // 4 - 2 * len(text) < sum(len(request.body) for request, *_ in live.ended) <= ENDED_BYTES_MAX
         assert node.session("s").prior_outputs["ECHO.ONCE"] == {"n": 2}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "left"),
+    [
+        ([ENDED_BYTES_MAX // 4 - 9, 5, 5], 2),
+        ([ENDED_BYTES_MAX // 4 - 10, 5, 5], 3),
+        ([1, ENDED_BYTES_MAX], 1),  # the newest stays, however long it is
+    ],
+)
+def test_of_calls_that_are_not_saved_yet_the_newest_stay_up_to_a_quarter_of_the_bytes(sizes, left):
+    live = Live(Session(id="s", tenant_id="t", user_id="u", created_at=0, used_at=0))
+    live.ended_bytes = 9 * ENDED_BYTES_MAX
+    ended = deque(
+        (Request(f"r{n}", "A", "GO", "u", Limits(), 0, body=b"x" * size), Reply.success(n), 0) for n, size in enumerate(sizes)
+    )
+    drop_older(live, ended)
+    assert [reply.data for _, reply, _ in ended] == list(range(len(sizes)))[-left:]
+    assert live.ended_bytes == sum(sizes[-left:])

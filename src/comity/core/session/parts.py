@@ -1,15 +1,16 @@
-"""How a session is stored: a small head, and beside it one row for each part of what was said and noted in it.
+"""The stored form of a session: a small head, and rows with the rest of its content.
 
-A change is written into the head, which holds what came last. Once the head has grown to `HEAD_BYTES_MAX`, each of these parts
-becomes a row of its own, so that a change costs as much in a long session as in a new one. A row is a fragment of a session,
-as JSON. Rows are numbered in the order in which their parts first came; a value that is replaced keeps its row, and what a
-session keeps no longer loses its row. A whole session as earlier versions of a store have it reads as a head without rows.
+A change is written into the head. Once the head has grown to `HEAD_BYTES_MAX`, each of its values becomes a row and the entries
+of each list become a few rows, so that a change costs as much in a long session as in a new one. A row is a fragment of a
+session, as JSON. Rows are numbered in order of creation; a replaced value keeps its row, and dropped content is removed from
+its row. A whole session of an earlier store version reads as a head without rows.
 """
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice, takewhile
 from typing import Any, Final
 
 from msgspec import UNSET, Struct, UnsetType, json
@@ -18,6 +19,8 @@ from comity.core.session.conversation import Turn, size_of
 from comity.core.session.session import MAPS, TRIMMED, Entry, Fact, Session, Workflow, label
 
 HEAD_BYTES_MAX: Final = 4_096
+ROW_CHARS: Final = HEAD_BYTES_MAX  # of the entries of a list that share a row; a longer entry has a row of its own
+ROW_ENTRIES_MAX: Final = 32
 SINGLES: Final = ("original_request", "summary", "workflow_position", "workflow", "prior_agents")
 LISTS: Final = ("turns", "decisions", "assumptions")
 
@@ -25,7 +28,7 @@ Part = tuple[str, str | int]  # the field of a session, and which of its entries
 
 
 class Fragment(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Some of what a session holds, as it is stored."""
+    """A part of a session's content, as stored."""
 
     original_request: str | UnsetType = UNSET
     turns: tuple[Turn, ...] = ()
@@ -43,7 +46,7 @@ class Fragment(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unk
 
 
 class Head(Fragment, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Whose session it is, what came last in it, and what its rows are."""
+    """The owner of a session, its latest content, and a summary of its rows."""
 
     id: str
     tenant_id: str
@@ -77,13 +80,14 @@ _BLANK: Final = Session(id="", tenant_id="", user_id="", created_at=0, used_at=0
 
 
 class Parts:
-    """Where the store keeps each part of one session. Made by `read`, or empty for a session that is not stored."""
+    """Maps each part of a session to its row in the store. Made by `read`, or empty for a session that is not stored."""
 
     __slots__ = ("_changed", "_digest", "_first", "_made", "_rows", "_saved", "head_bytes", "row_bytes")
 
     def __init__(self) -> None:
         self.head_bytes = 0
         self.row_bytes = 0
+        # By field and key; of a list by the number of the first entry that is in the row.
         self._rows: dict[str, dict[str | int, Row]] = {name: {} for name in (*SINGLES, *LISTS, *MAPS)}
         self._changed: dict[Part, None] = {}  # singles and entries of maps that no row has as they are
         self._first = dict.fromkeys(LISTS, 0)  # the number of the first entry of each list that has no row
@@ -93,7 +97,7 @@ class Parts:
 
     @property
     def size(self) -> int:
-        """How many bytes the store has of the session."""
+        """The stored size of the session, in bytes."""
         return self.head_bytes + self.row_bytes
 
     def size_of(self, entry: Entry | None) -> int:
@@ -102,11 +106,11 @@ class Parts:
         return 0 if row is None else row.size
 
     def touch(self, entries: Iterable[Entry]) -> None:
-        """Note the entries of maps that a change has replaced or added."""
+        """Mark entries of maps that a change has replaced or added."""
         self._changed |= dict.fromkeys(entries)
 
     def compare(self, session: Session) -> None:
-        """Note every value that differs from the session as it was read or saved."""
+        """Mark every value that differs from the session last read or saved."""
         for name in MAPS:
             now, then = getattr(session, name), getattr(self._saved, name)
             if now is not then:
@@ -117,7 +121,7 @@ class Parts:
         self.touch((name, "") for name in SINGLES if label(name, "") in names)
 
     def save(self, session: Session) -> tuple[bytes, list[tuple[int, bytes]]]:
-        """Return the head to be written and the rows that come with it, by number; one without data is removed."""
+        """Return the head to write and the changed rows by number; a row without data is to be removed."""
         rows = self._drop(session)
         saved = self._saved
         for name in SINGLES:
@@ -156,7 +160,7 @@ class Parts:
         return session.turns[max(self._first["turns"] - session.turns_dropped, 0) :]
 
     def _latest(self, session: Session) -> dict[str, Any]:
-        """Return the fields of what no row has as it is."""
+        """Return the fields whose current values are in no row."""
         latest: dict[str, Any] = {
             "turns": self._later_turns(session),
             "decisions": session.decisions[self._first["decisions"] :],
@@ -173,14 +177,16 @@ class Parts:
         return latest | {"written": written}
 
     def _spill(self, session: Session) -> list[tuple[int, bytes]]:
-        """Give each part that no row has as it is a row of its own, and return these rows."""
+        """Move each part whose current value is in no row into a row, and return these rows."""
         rows = [self._row((name, key), self._fragment(session, name, key)) for name, key in self._changed]
         for name in LISTS:
             entries, dropped = getattr(session, name), session.turns_dropped if name == "turns" else 0
-            for number in range(max(self._first[name], dropped), dropped + len(entries)):
-                fields: dict[str, Any] = {name: (entries[number - dropped],)}
+            number = max(self._first[name], dropped)
+            for some in _shared(entries[number - dropped :]):
+                fields: dict[str, Any] = {name: some}
                 rows.append(self._row((name, number), Fragment(**fields)))
-            self._first[name] = dropped + len(entries)
+                number += len(some)
+            self._first[name] = number
         self._changed.clear()
         return rows
 
@@ -203,12 +209,11 @@ class Parts:
         return number, data
 
     def _drop(self, session: Session) -> list[tuple[int, bytes]]:
-        """Forget the rows of what a session keeps no longer, and return them as removed."""
-        gone: list[Part] = []
-        for number in self._rows["turns"]:  # in order
-            if int(number) >= session.turns_dropped:
-                break
-            gone.append(("turns", number))
+        """Drop the rows of dropped content and return them as removed; shorten a row that still has some."""
+        rest = self._shorten(session)
+        gone: list[Part] = [
+            ("turns", number) for number in takewhile(lambda one: int(one) < session.turns_dropped, self._rows["turns"])
+        ]
         for name in TRIMMED:
             kept, rows = getattr(session, name), self._rows[name]
             touched = [key for field, key in self._changed if field == name]
@@ -219,11 +224,38 @@ class Parts:
                     del self._changed[name, key]
         removed = [self._rows[name].pop(key) for name, key in gone]
         self.row_bytes -= sum(row.size for row in removed)
-        return [(row.number, b"") for row in removed]
+        return [*rest, *((row.number, b"") for row in removed)]
+
+    def _shorten(self, session: Session) -> list[tuple[int, bytes]]:
+        """Remove dropped turns from the first row of turns; return that row if it changed."""
+        rows, dropped = self._rows["turns"], session.turns_dropped
+        earlier = list(takewhile(lambda one: int(one) < dropped, rows))
+        end = int(next(islice(rows, len(earlier), None), self._first["turns"]))
+        if not earlier or end <= dropped:
+            return []
+        number = earlier[-1]
+        shortened = self._row(("turns", number), Fragment(turns=session.turns[: end - dropped]))
+        self._rows["turns"] = {dropped if one == number else one: row for one, row in rows.items()}
+        return [shortened]
+
+
+def _shared(entries: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
+    """Yield the entries of a list, grouped into rows."""
+    some: list[Any] = []
+    chars = 0
+    for entry in entries:
+        size = len(entry) if isinstance(entry, str) else size_of(entry)
+        if some and (len(some) == ROW_ENTRIES_MAX or chars + size > ROW_CHARS):
+            yield tuple(some)
+            some, chars = [], 0
+        some.append(entry)
+        chars += size
+    if some:
+        yield tuple(some)
 
 
 def _surplus(rows: Mapping[str | int, Row], kept: Mapping[str, Any], count: int) -> Iterator[str | int]:
-    """Yield the keys of rows that are not kept, `count` of them at most: the oldest, as a rule."""
+    """Yield at most `count` keys of rows whose values are no longer kept; usually the oldest."""
     for key in rows:
         if count <= 0:
             return
@@ -233,9 +265,9 @@ def _surplus(rows: Mapping[str | int, Row], kept: Mapping[str, Any], count: int)
 
 
 def read(head: bytes, rows: Sequence[tuple[int, bytes]]) -> tuple[Session, Parts]:
-    """Return a session from its head and its rows, by number and in order, and where each part of it is kept.
+    """Return a session from its head and its rows, sorted by number, and the `Parts` that map it to the rows.
 
-    Raises `msgspec.MsgspecError` for what cannot be read, and `ValueError` where a row is missing.
+    Raises `msgspec.MsgspecError` for invalid data, and `ValueError` if a row is missing.
     """
     top, parts = _decode_head(head), Parts()
     if top.rows != len(rows):

@@ -40,7 +40,7 @@ from comity.engines.sqlite.judging import STANDINGS, Conditional, Plain, Standin
 from comity.engines.sqlite.schema import Schema
 from comity.engines.sqlite.wakeups import Rings
 
-BODY_BYTES_MOST: Final = 512  # what most calls need, so that the buffer need not grow while one is encoded
+BODY_BYTES_MOST: Final = 512  # initial buffer size, enough for most calls
 
 _FIRST = f"""
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -70,8 +70,8 @@ SCHEMA: Final = Schema(
     read_version="SELECT value FROM meta WHERE key = 'schema_version'",
     write_version="INSERT OR REPLACE INTO meta VALUES ('schema_version', ?)",
     # The third: correlation_id in the audit; the eighth: cost. The sixth: a session is a head and rows; one of before is a
-    # head without any.
-    steps=(_FIRST, audit_rows.CHECKPOINT, (), audit_rows.add_trees, _SESSION_USE, (), audit_rows.TREES_OF_CALLS, ()),
+    # head without any. The ninth: turns of a session share rows.
+    steps=(_FIRST, audit_rows.CHECKPOINT, (), audit_rows.add_trees, _SESSION_USE, (), audit_rows.TREES_OF_CALLS, (), ()),
     views=(audit_rows.VIEW,),
 )
 SCHEMA_VERSION: Final = SCHEMA.version
@@ -102,7 +102,7 @@ _encode, _encode_into = _encoder.encode, _encoder.encode_into
 
 
 def prepare(connection: sqlite3.Connection) -> None:
-    """Make the tables of a new file, or bring those of an old one to this program's version."""
+    """Create the tables of a new file, or migrate an old file to the current version."""
     SCHEMA.prepare(connection)
 
 
@@ -122,7 +122,7 @@ def write_batch(
 ) -> Rings:
     """Write records in one transaction, sealing audit entries onto the chain. `check` may still call it off.
 
-    Steps of the handoff queue are done first, and what they add stands in their place. Returns who is to hear of them.
+    Steps of the handoff queue are applied first and replaced by their records. Returns the nodes to notify of them.
     """
     execute = connection.execute
     kinds = set(map(type, records))
@@ -154,7 +154,7 @@ def write_batch(
 
 
 class _Batch:
-    """What a transaction writes: what the audit says, in order, with the tree of each row; calls; documents."""
+    """The content of a transaction: audit entries in order with their trees, calls, and documents."""
 
     __slots__ = ("_begun", "_bodies", "_encoded", "_names", "_node_id", "calls", "documents", "roots", "said")
 
@@ -164,7 +164,7 @@ class _Batch:
         # Most calls settle within the batch that accepts them: one write for both.
         self.calls: dict[str, Standing] = {}
         self.documents: dict[tuple[Document, str], Saved] = {}  # of several versions only the last is written
-        # Both by the identity of the record: what the terms or the queue make of a batch may leave records out, or add some.
+        # Both are keyed by the record's `id()`: terms and the queue may remove records from a batch or add some.
         self._encoded: dict[int, bytes] = {}  # what the audit says
         # How a call is stored, with the call itself: an `id()` belongs to one object only while that object lives.
         self._bodies: dict[int, tuple[Standing, bytearray]] = {}
@@ -173,11 +173,11 @@ class _Batch:
         self._names = names
 
     def encode_calls(self) -> None:
-        """Encode how its calls are stored."""
+        """Encode its calls for the table."""
         self._bodies = {id(call): (call, _body(call, self._node_id)) for call in self.calls.values()}
 
     def emptied(self, records: Iterable[Record]) -> _Batch:
-        """Return a batch that holds nothing yet and has these records, which this batch took, encoded."""
+        """Return an empty batch that reuses the encodings of these records."""
         empty = _Batch(self._node_id, self._names)
         told = (id(one) for one in records if type(one) is not Saved and type(one) is not Resumed)
         empty._encoded = dict(zip(told, self.said, strict=True))
@@ -188,7 +188,7 @@ class _Batch:
         """Add records in their order."""
         names, calls, encoded = self._names, self.calls, self._encoded
         said, roots = self.said.append, self.roots.append
-        spoken_of: dict[str, bytes] = {}  # by request id, the parties, named once; a refused request may claim another's id
+        spoken_of: dict[str, bytes] = {}  # parties by request id, pseudonymized once; a refused request may use another's id
         call: Record | None
         for record in records:
             kind = type(record)
@@ -210,7 +210,7 @@ class _Batch:
                 roots(request.root_id)
             if kind is Accepted or kind is Settled:
                 if record.node_id == HANDED_AT:  # type: ignore[union-attr]
-                    continue  # the queue says where it stands
+                    continue  # the state of a handoff is in the queue
                 call = record
                 if kind is Accepted and request.parent_id is None:
                     self._begun.add(request_id)
@@ -237,13 +237,13 @@ class _Batch:
 
 
 def _insert_rows(connection: sqlite3.Connection, batch: _Batch) -> tuple[dict[str, int], dict[str, int]]:
-    """Seal what the audit says onto the chain, and return the first and the last row of each tree."""
+    """Append the audit entries to the hash chain; return the first and the last row of each tree."""
     row_id, head_hash = connection.execute(_READ_HEAD).fetchone()
     numbers = range(row_id + 1, row_id + 1 + len(batch.roots))
     rows: list[Any] = []  # id, body and hash of each row, one after the other
     for row_id, said in zip(numbers, batch.said, strict=True):
         head_hash = link(row_id, said, head_hash)
-        rows += (row_id, bytearray(said), head_hash)  # an adapter for bytes would be looked for, as slow as the insert
+        rows += (row_id, bytearray(said), head_hash)  # for bytes, sqlite3 would search for an adapter: slow
     bulk.run(connection, _INSERT_ROWS, "(?,?,?)", "", rows)
     connection.execute(_MOVE_HEAD, (numbers[-1], head_hash))
     return dict(zip(reversed(batch.roots), reversed(numbers), strict=True)), dict(zip(batch.roots, numbers, strict=True))
@@ -271,14 +271,14 @@ def _has_terms(kinds: set[type], records: Sequence[Written]) -> bool:
 
 
 def keep_newest(documents: dict[tuple[Document, str], Saved], saved: Saved) -> None:
-    """Note a document, unless a higher version of it is there."""
+    """Keep a document unless a higher version is there."""
     held = documents.get((saved.kind, saved.key))
     if held is None or saved.version > held.version:
         documents[saved.kind, saved.key] = saved
 
 
 def _told_refusal(record: Record | Step) -> Settled | None:
-    """Return a refusal that is to be found again: an agent that is resumed must get the reply that it got the first time.
+    """Return a refusal as a stored call: a replayed agent must get the same refusal again.
 
     A user who was refused may ask again under the same id.
     """
@@ -291,7 +291,7 @@ def _told_refusal(record: Record | Step) -> Settled | None:
 
 
 def read_session(connection: sqlite3.Connection, key: str) -> StoredSession | None:
-    """Return a session as of one moment: its head and rows are read in one statement."""
+    """Return a consistent session: its head and rows are read in one statement."""
     if connection.execute(_READ_DOCUMENT, (Document.SESSION.value, key)).fetchone() is None:  # as most that are looked for
         return None
     found = connection.execute(_READ_SESSION, (key, *part_range(key))).fetchall()
@@ -304,20 +304,20 @@ def read_session(connection: sqlite3.Connection, key: str) -> StoredSession | No
 
 
 def take_over(connection: sqlite3.Connection, owners: Sequence[str], node_id: str) -> list[StoredCall]:
-    """Return the calls open at nodes that are gone and give them to another, oldest first."""
+    """Return the open calls of dead nodes, oldest first, and assign them to another node."""
     query = "UPDATE calls SET open_at = ? WHERE open_at = ? RETURNING open_at, body"
-    connection.execute("BEGIN IMMEDIATE")  # of two that look at the same moment, one gets the calls
+    connection.execute("BEGIN IMMEDIATE")  # of two concurrent processes, one gets the calls
     taken = [call for owner in owners for call in readable(connection.execute(query, (node_id, owner)).fetchall())]
     connection.execute("COMMIT")
     return sorted(taken, key=lambda call: call.created_at)
 
 
 def take_paused(connection: sqlite3.Connection, root_id: str, node_id: str) -> list[StoredCall]:
-    """Return the paused calls of a tree, as they were, and give them to a node; nothing if another was first."""
+    """Return the paused calls of a tree and assign them to a node; nothing if another node was first."""
     connection.execute("BEGIN IMMEDIATE")
     found = connection.execute("SELECT open_at, body FROM calls WHERE open_at = ?", (PAUSED_AT,)).fetchall()
     paused = [call for call in readable(found) if call.root_id == root_id]
-    if not any(call.request_id == root_id for call in paused):  # it is still being put aside, from its leaves to its root
+    if not any(call.request_id == root_id for call in paused):  # it is still being paused, from its leaves to its root
         paused = []
     for call in paused:
         body = _encode(msgspec.structs.replace(call, node_id=node_id, reply=None))
@@ -327,7 +327,7 @@ def take_paused(connection: sqlite3.Connection, root_id: str, node_id: str) -> l
 
 
 def calls_of_session(connection: sqlite3.Connection, tenant_id: str, session_id: str) -> list[StoredCall]:
-    """Return the calls of a session in the order they came, those that were handed off aside."""
+    """Return the calls of a session in order of arrival, without handoffs."""
     query = "SELECT open_at, body FROM calls WHERE instr(body, ?) ORDER BY rowid"
     found = readable(connection.execute(query, (_encode(session_id),)))
     return [call for call in found if (call.tenant_id, call.session_id) == (tenant_id, session_id)]
