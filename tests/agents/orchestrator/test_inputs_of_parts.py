@@ -253,3 +253,18 @@ def test_the_words_of_a_part_stand_before_what_an_agent_gave_for_other_words() -
         "topic": "draft a memo on layoffs"
     }
     assert fill(offer("topic", effects=False), "draft a memo about it", sources).inputs == {"topic": "cats"}
+
+
+async def test_an_address_in_a_request_is_not_read_as_the_word_email() -> None:
+    desk = Desk()
+    async with Node(agents=desk.agents) as node:
+        sent = await ask(node, "Email something to a person", {"to": "ann@example.com", "body": "Hello"})
+        asked = [await ask(node, text) for text in ("bo@example.com", "block bo@example.com")]
+    assert sent.ok
+    assert [reply.error and reply.error.code for reply in asked] == ["ROUTING_INTENT_UNKNOWN"] * 2
+    assert len(desk.done) == 1
+
+
+def test_a_hidden_value_in_the_words_of_an_earlier_part_names_no_input() -> None:
+    sources = Sources({}, {}, [Gave("look up [[EMAIL_1_kqzmtwbf]]", {"email": "evil@example.com", "name": "Bo"})])
+    assert fill(offer("email", "name"), "write a letter", sources).lacking == ["email", "name"]

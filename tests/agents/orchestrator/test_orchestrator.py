@@ -352,6 +352,14 @@ async def test_a_correction_in_words_reroutes_the_last_request_and_is_learnt() -
     assert again.data["classification"]["primary"] == "generate"
 
 
+async def test_a_correction_of_a_request_in_parts_teaches_the_words_of_the_part_that_an_agent_did() -> None:
+    async with Node(agents=Office().agents) as node:
+        await ask(node, "what can you do, and segment our customers")
+        await ask(node, "no, I meant draft a memo")
+        lessons = await node.call("ORC", "ORC_LESSONS", user_id="u1")
+    assert [one["text"] for one in lessons.data] == ["segment our customers"]
+
+
 async def test_a_no_that_asks_for_the_same_again_or_for_nothing_we_do_teaches_nothing() -> None:
     office = Office()
     async with Node(agents=office.agents) as node:
@@ -368,6 +376,9 @@ async def test_a_plan_is_told_before_the_work_where_a_request_has_several_parts(
         handle = node.start_call("ORC", "ORC_ROUTE", {"text": text}, user_id="u1")
         told = [event.data async for event in handle.events() if event.kind == "progress"]
     assert any("plan" in one for one in told) is is_told
+    steps = 1 + is_told
+    assert [(one["step"], one["of"]) for one in told if "doing" in one] == [(n, steps) for n in range(1, steps + 1)]
+    assert all(one["doing"] for one in told if "doing" in one)
 
 
 def test_lessons_survive_a_restart_and_can_be_undone(tmp_path: Any) -> None:
@@ -489,6 +500,20 @@ async def test_embeddings_rank_what_shares_no_word() -> None:
     assert reply.data["route"]["target"] == "AUD"
 
 
+async def test_hidden_values_are_not_embedded() -> None:
+    embedded: list[str] = []
+
+    def embed(texts: list[str]) -> list[list[float]]:
+        embedded.extend(texts)
+        return [[1.0] for _ in texts]
+
+    async with Node(agents=Office(ranker=EmbeddingRanker(embed), threshold=0.3).agents) as node:
+        await node.call("ORC", "ORC_CLASSIFY", {"text": "block bo@example.com"}, user_id="u")
+        await node.call("ORC", "ORC_CLASSIFY", {"text": "bo@example.com"}, user_id="u")
+    assert embedded[0] == "block"
+    assert not [text for text in embedded if "EMAIL" in text or not text]
+
+
 async def test_a_request_in_the_words_of_an_example_is_ranked_and_vectors_of_examples_are_bounded(monkeypatch) -> None:
     embedded: list[str] = []
 
@@ -566,3 +591,73 @@ async def test_the_demo_has_an_orchestrator_that_routes_and_runs_its_template(tm
     assert case.data["workflow"] == "business_case"
     assert case.data["result"]["base_npv"] == 17206.82
     assert (tmp_path / "business-case.md").read_text().startswith("# Business case")
+
+
+@pytest.mark.parametrize("value", ["abc", 5, ["a"], [1.0, "b"]])
+async def test_a_value_of_another_type_than_the_input_takes_is_named_in_the_question(value: Any) -> None:
+    office = Office()
+    async with Node(agents=office.agents) as node:
+        reply = await ask(node, "calculate the net present value", {"cash_flows": value, "discount_rate": 0.1})
+        unknown = await ask(node, "calculate the net present value", session_id="s2")
+    assert (reply.status, office.codes) == (Status.NEEDS_INPUT, [])
+    assert reply.message.endswith("I need: cash flows. What was given for cash flows is not a list of numbers.")
+    assert unknown.message.endswith("I need: cash flows, discount rate.")
+
+
+async def test_an_input_that_nothing_takes_is_named() -> None:
+    async with Node(agents=Office().agents) as node:
+        done = await ask(node, "calculate the net present value", {**FLOWS, "nosuch": 1})
+        asked = await ask(node, "calculate the net present value", {"nosuch": 1}, session_id="s2")
+        known = await ask(node, "segment our customers", {"Cash_Flows": [1.0], "ANL_NPV": {}}, session_id="s3")
+    told = "Not used, because nothing here takes it: nosuch"
+    assert (done.status, done.warnings) == (Status.SUCCESS, (told,))
+    assert asked.message.endswith(f"{told}.")
+    assert known.warnings == ()
+
+
+@pytest.mark.parametrize(("threshold", "is_sound"), [(0, True), (1, True), (0.5, True), (-0.01, False), (1.01, False)])
+def test_a_threshold_is_a_number_from_0_to_1(threshold: float, is_sound: bool) -> None:
+    if is_sound:
+        assert Orchestrator(threshold=threshold).settings.threshold == threshold
+    else:
+        with pytest.raises(DeclarationError, match="threshold"):
+            Orchestrator(threshold=threshold)
+
+
+async def test_a_correction_without_a_text_where_nothing_was_asked_before_is_asked_about() -> None:
+    async with Node(agents=Office().agents) as node:
+        told = {"target": "DOC", "capability": "DOC_GENERATE"}
+        reply = await node.call("ORC", "ORC_CORRECT", told, user_id="u", session_id="new")
+        unknown = await node.call("ORC", "ORC_CORRECT", told | {"capability": "NONE"}, user_id="u", session_id="new")
+    assert (reply.status, "Which request" in reply.message) == (Status.NEEDS_INPUT, True)
+    assert unknown.status is Status.ERROR
+
+
+@pytest.mark.parametrize(
+    ("text", "written", "message"),
+    [
+        ("Forecast our costs and segment our customers", Reply.success(message="All in one."), "All in one."),
+        ("Forecast our costs and segment our customers", Reply.success(), None),
+        ("Forecast our costs and segment our customers", Reply.failure("out of words"), None),
+        ("Forecast our costs", Reply.success(message="All in one."), None),  # of one part there is nothing to write
+    ],
+)
+async def test_the_agent_that_is_named_for_it_writes_the_answer_to_several_parts(
+    text: str, written: Reply[Any], message: str | None
+) -> None:
+    asked: list[str] = []
+    author = Agent("SYN")
+
+    @author.capability("message", description="xyzzy")
+    async def write(ctx: Context) -> Reply[Any]:
+        asked.append(ctx.request.message)
+        return written
+
+    office = Office(strategy="synthesise", synthesiser="SYN")
+    async with Node(agents=[*office.agents, author]) as node:
+        reply = await ask(node, text)
+    assert reply.status is Status.SUCCESS
+    assert (reply.message == "All in one.") is (message is not None)
+    assert reply.message
+    assert len(asked) == (" and " in text)
+    assert all("data, not instructions" in one for one in asked)

@@ -7,12 +7,16 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from death import die
 from office import FLOWS, Office
 
 from comity import Agent, Context, Node, Reply, Status
-from comity.agents.orchestrator.parts import PartsRun
+from comity.agents.orchestrator import Orchestrator
+from comity.agents.orchestrator.parts import PartsRun, ancestors, view_reply
 from comity.agents.orchestrator.settings import Settings
+from comity.core.orchestration.intent import Ranking
+from comity.core.orchestration.split.plan import Part, Plan
 
 TWO = "Forecast our costs and then draft a memo about it"
 
@@ -56,6 +60,27 @@ async def test_a_part_waits_for_the_answer_to_its_question_and_gets_it() -> None
     assert office.calls[-1] == ("ANL_NPV", FLOWS)
     assert third.data["result"].keys() >= {"npv", "segments"}
     assert office.codes == ["AUD_SEGMENT_BUILD", "ANL_NPV"]
+
+
+def test_an_orchestrator_waits_for_a_run_that_another_node_holds(tmp_path: Path) -> None:
+    async def main() -> PartsRun:  # a store on a disk, so the time is not virtual
+        store, text = tmp_path / "s.db", "Segment our customers and then calculate the net present value"
+        async with Node(agents=Office().agents, store=store) as first, Node(agents=Office().agents, store=store) as second:
+            await ask(first, text, {"discount_rate": 0.12})
+            (record,) = first.workflows.list()
+            path = SimpleNamespace(workflows=second._path.workflows, charge=lambda call, usage: None)
+            ctx = SimpleNamespace(_path=path, _call=None, request=SimpleNamespace(user_id="u1"))
+            run = PartsRun(Settings(), ctx)
+            told = run.answer(record.run_id, record.questions[0].question_id, [-100, 60, 70], lambda event: None)
+            answered = asyncio.create_task(told)
+            while not answered.done():
+                await asyncio.wait([answered], timeout=0.1)
+                first.workflows.hear()  # as its periodic work does
+            await answered
+            return run
+
+    run = asyncio.run(main())
+    assert (run.questions, run.views["part_2"]["status"]) == ((), "success")
 
 
 async def test_the_answer_to_a_specialist_reaches_it_in_the_run() -> None:
@@ -165,3 +190,120 @@ def test_a_request_whose_node_was_killed_goes_on_and_no_finished_part_runs_again
         assert office.codes == ["ANL_PROJECTION"]
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("raised", [ValueError("hunter2 at 10.0.0.5"), ConnectionError("hunter2 at 10.0.0.5")])
+async def test_users_read_no_exception_and_no_agent_where_a_specialist_fails(raised: Exception) -> None:
+    payer = Agent("PAYER_1")
+
+    @payer.capability("PAY_IT", description="Pay the invoice", utterances=("pay the invoice",))
+    async def pay() -> None:
+        raise raised
+
+    @payer.capability("SAY_IT", description="Weather forecast", utterances=("what is the weather",))
+    async def weather() -> Reply[Any]:
+        return Reply.failure("The station is closed.")
+
+    async with Node(agents=[*Office().agents, payer]) as node:
+        alone = await ask(node, "pay the invoice")
+        among = await ask(node, "segment our customers and pay the invoice")
+        meant = await ask(node, "what is the weather")
+    for reply in (alone, among):
+        told = str((reply.message, reply.warnings, (reply.data or {}).get("missing")))
+        assert not [word for word in ("PAYER_1", "PAY_IT", "hunter2", type(raised).__name__) if word in told], told
+    assert alone.error is not None
+    assert "hunter2" in alone.error.message
+    assert (alone.status, among.status) == (Status.ERROR, Status.PARTIAL)
+    assert meant.message == "The station is closed."
+
+
+async def test_each_thing_of_a_list_that_a_capability_of_its_own_serves_is_done() -> None:
+    analyst, orchestrator = Agent("FIN"), Orchestrator()
+    did: list[str] = []
+
+    def offer(code: str, description: str, *utterances: str) -> None:
+        async def work(ctx: Context) -> dict[str, Any]:
+            did.append(ctx.request.capability)
+            return {code.lower(): 1}
+
+        analyst.capability(code, description=description, utterances=utterances)(work)
+
+    offer("NPV", "Net present value of yearly cash flows")
+    offer("IRR", "Internal rate of return of yearly cash flows")
+    offer("PAYBACK", "Years until the investment is back")
+    offer("SIMULATION", "Simulate the net present value")
+    offer("BOOKS", "Profit and loss of a year", "profit and loss", "revenue and cost statement")
+    served = {
+        "npv and irr": ["NPV", "IRR"],
+        "compute the npv, the irr and the payback": ["NPV", "IRR", "PAYBACK"],
+        "what is the npv": ["NPV"],
+        "profit and loss": ["BOOKS"],  # an example, which is never cut
+        "npv and colour": ["NPV"],  # nothing serves one of the things: a list of nouns stays whole
+    }
+    async with Node(agents=[orchestrator, analyst]) as node:
+        for text, codes in served.items():
+            did.clear()
+            reply = await node.call("ORC", "ORC_ROUTE", {"text": text, "again": True}, user_id="u1")
+            assert (reply.status, sorted(did)) == (Status.SUCCESS, sorted(codes)), (text, reply.message)
+
+
+async def test_a_thing_that_is_unclear_is_asked_about_and_the_others_are_done() -> None:
+    office = Office(ranker=Ranks({"npv": ("ANL/ANL_NPV", "DOC/DOC_GENERATE"), "segments": ("AUD/AUD_SEGMENT_BUILD",)}))
+    async with Node(agents=office.agents) as node:
+        reply = await ask(node, "show me the npv and the segments", FLOWS)
+    assert (reply.status, office.codes) == (Status.PARTIAL, ["AUD_SEGMENT_BUILD"])
+    assert 'several things for "show me the npv"' in reply.message
+
+
+async def test_a_list_stays_whole_where_an_unclear_thing_may_be_what_another_asks_for() -> None:
+    office = Office(ranker=Ranks({"npv": ("ANL/ANL_NPV", "AUD/AUD_SEGMENT_BUILD"), "segments": ("AUD/AUD_SEGMENT_BUILD",)}))
+    async with Node(agents=office.agents) as node:
+        reply = await ask(node, "show me the npv and the segments", FLOWS)
+    assert (reply.status, office.codes) == (Status.SUCCESS, ["AUD_SEGMENT_BUILD"])
+
+
+class Ranks:
+    """A ranker that knows the intents of words: one is clear, several are close; the last word that a text has counts."""
+
+    def __init__(self, known: dict[str, tuple[str, ...]]) -> None:
+        self._known = known
+
+    async def rank(self, ctx: Context, text: str, intents: object, lessons: object) -> Ranking:
+        best = [keys for word, keys in self._known.items() if word in text][-1]
+        return Ranking(best, 0.9 if len(best) == 1 else 0.5, is_in_scope=True, scores=(1.0,) * len(best))
+
+
+def test_a_part_builds_on_the_parts_before_those_that_it_waits_for() -> None:
+    plan = Plan((Part("a"), Part("b", (0,)), Part("c", (1,)), Part("d"), Part("e", (2, 1))))
+    assert [ancestors(plan, at) for at in range(5)] == [[], [0], [0, 1], [], [0, 1, 2]]
+
+
+@pytest.mark.parametrize(
+    ("view", "status", "code", "message", "data"),
+    [
+        ({"status": "success", "data": 1, "message": "m"}, Status.SUCCESS, None, "m", 1),
+        ({"status": "completed"}, Status.SUCCESS, None, "", None),
+        ({"status": "partial", "data": 1}, Status.PARTIAL, None, "", 1),
+        ({"status": "clarification_needed", "data": 1, "message": "Which?"}, Status.NEEDS_INPUT, None, "Which?", 1),
+        ({"status": "failure", "message": "stuck", "data": 1}, Status.ERROR, "TARGET_FAILED", "stuck", 1),
+        ({"status": "failure", "error": {"code": "X_Y", "message": "no"}}, Status.ERROR, "X_Y", "no", None),
+        ({"status": "success", "error": {"code": "X_Y", "message": "no"}}, Status.ERROR, "X_Y", "no", None),
+        ({"status": "failure", "outcome": "timeout", "message": "late"}, Status.TIMEOUT, "TARGET_FAILED", "late", None),
+    ],
+)
+def test_what_a_part_gave_is_a_reply(view: Any, status: Status, code: str | None, message: str, data: Any) -> None:
+    reply = view_reply(view, "DOC")
+    assert (reply.status, reply.error and reply.error.code, reply.message, reply.data) == (status, code, message, data)
+    assert (reply.status is Status.PARTIAL) == bool(reply.warnings)
+    assert reply.source == ("" if status is Status.NEEDS_INPUT else "DOC")
+
+
+@pytest.mark.parametrize(("said", "told"), [({}, ("a part of the result is missing",)), ({"warnings": ["half"]}, ("half",))])
+def test_a_part_that_gave_less_than_all_says_what_is_missing_and_how_sure_it_is(said: Any, told: Any) -> None:
+    assert view_reply({"status": "partial", "data": 1} | said, "DOC").warnings == told
+    for status in ("partial", "success"):
+        assert view_reply({"status": status, "data": 1}, "DOC").confidence == 1.0
+        assert view_reply({"status": status, "data": 1, "confidence": 0.25}, "DOC").confidence == 0.25
+    for retryable in (False, True):
+        failed = {"status": "failure", "error": {"code": "X_Y", "message": "no", "retryable": retryable}}
+        assert view_reply(failed, "DOC").error.retryable is retryable  # type: ignore[union-attr]

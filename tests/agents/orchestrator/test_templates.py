@@ -9,12 +9,15 @@ import pytest
 from comity import Agent, Context, Node, Reply, Status
 from comity.agents.orchestrator import Orchestrator, templates
 from comity.agents.orchestrator.catalogue import Offer
+from comity.agents.orchestrator.phrases import unused
+from comity.agents.orchestrator.rankers import OfflineRanker
 from comity.core.orchestration.aggregate import STRATEGIES
 from comity.core.orchestration.intent import Route
 from comity.core.workflow.check import check_text
 from comity.errors import CallerError
 from comity.workflow import load
 
+RANKER = OfflineRanker()  # learns once for all tests
 # The agents of each template in order, as the origin of the contract names them.
 AGENTS = {
     "full_media_plan": ["ANL", "AUD", "CHA", "PRF", "DOC"], "budget_optimization": ["ANL", "CHA", "PRF"],
@@ -99,15 +102,102 @@ def test_trigger_phrases_find_their_workflow(text: str, expected: str | None) ->
     assert templates.triggered(text, {name: templates.definition(name) for name in templates.names()}) == expected
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "do not build a business case",
+        "please don’t ever build a business case",
+        "tell me how to build a business case",
+        "compute the irr without a business case for market entry",
+        "find the mail in which Bo asks us to build a business case",
+    ],
+)
+def test_a_trigger_phrase_that_is_negated_or_only_spoken_of_starts_nothing(text: str) -> None:
+    known = {"business_case": templates.definition("business_case")}
+    assert templates.triggered(text, known) is None
+    assert templates.triggered("Don't forget to build a business case", known) == "business_case"
+    assert templates.triggered(f"{text}, but now build a business case", known) == "business_case"
+
+
+def test_only_a_clause_that_denies_a_workflow_is_left_out_of_a_request() -> None:
+    known = {"business_case": templates.definition("business_case")}
+    assert templates.without_negated("compute the irr, do not build a business case", known) == "compute the irr"
+    said = "write a memo, do not mention the price"
+    assert templates.without_negated(said, known) == said
+
+
+FLOW = """
+workflow: rent
+triggers: [pay the rent]
+nodes: {p: {call: FLAT/PAY}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "did"),
+    [
+        ("pay the rent", Status.SUCCESS, ["PAY"]),
+        ("count the rooms, do not pay the rent", Status.SUCCESS, ["COUNT"]),
+        ("count the rooms and then pay the rent", Status.SUCCESS, ["COUNT", "PAY"]),
+        ("pay the rent and then paint the wall", Status.SUCCESS, ["PAY", "PAINT"]),
+        ("break the window and then pay the rent", Status.ERROR, ["BREAK"]),  # what it waits for failed
+        ("pay the rent and count the rooms and paint the wall", Status.SUCCESS, ["COUNT", "PAINT", "PAY"]),
+    ],
+)
+async def test_a_trigger_phrase_starts_its_workflow_for_its_part_and_the_other_parts_are_done(
+    text: str, status: Status, did: list[str]
+) -> None:
+    done: list[str] = []
+    flat = Agent("FLAT")
+
+    def offer(code: str, description: str) -> None:
+        async def work(ctx: Context) -> Reply[Any]:
+            done.append(code)
+            return Reply.failure("It is stuck.") if code == "BREAK" else Reply.success({code.lower(): True})
+
+        flat.capability(code, description=description, utterances=(description,))(work)
+
+    offer("PAY", "transfer money")
+    offer("COUNT", "count the rooms")
+    offer("PAINT", "paint the wall")
+    offer("BREAK", "break the window")
+    async with Node([Orchestrator(ranker=RANKER), flat]) as node:
+        node.workflows.add(FLOW)
+        reply = await node.call("ORC", "ORC_ROUTE", {"text": text}, user_id="ann", session_id="s")
+    assert (reply.status, done if "then" in text else sorted(done)) == (status, did), reply.message
+    assert "stuck" in reply.message or status is Status.SUCCESS
+
+
+async def test_a_part_behind_a_workflow_is_not_done_again_where_its_result_was_presented_before() -> None:
+    done: list[str] = []
+    flat = Agent("FLAT")
+
+    @flat.capability("COUNT", description="count the rooms", utterances=("count the rooms",))
+    async def count() -> dict[str, int]:
+        done.append("COUNT")
+        return {"rooms": 3}
+
+    @flat.capability("PAY", description="transfer money")
+    async def pay() -> None:
+        done.append("PAY")
+
+    async with Node([Orchestrator(ranker=RANKER), flat]) as node:
+        node.workflows.add(FLOW)
+        for text in ("count the rooms", "pay the rent and then count the rooms"):
+            assert (await node.call("ORC", "ORC_ROUTE", {"text": text}, user_id="ann", session_id="s")).ok
+    assert done == ["COUNT", "PAY"]
+
+
 async def test_a_run_by_a_trigger_phrase_is_the_users_in_their_tenant_and_gets_what_its_input_names() -> None:
     text = "workflow: sure\nversion: '1'\ninput: {type: object, properties: {n: {type: integer}, request: {type: string}}}\n"
     text += "triggers: [are you sure]\nnodes:\n  q: {ask: 'Really {{input.n}}?', options: ['yes', 'no']}\n"
     async with Node([Orchestrator()]) as node:
         node.workflows.add(text)
         given = {"text": "Are you sure?", "inputs": {"n": 1, "secret": "s3cret"}}
-        await node.call("ORC", "ORC_ROUTE", given, user_id="ann", tenant_id="acme", session_id="s")
+        reply = await node.call("ORC", "ORC_ROUTE", given, user_id="ann", tenant_id="acme", session_id="s")
         (run,) = node.workflows.list()
         assert (run.tenant_id, run.user_id, run.session_id) == ("acme", "ann", "s")
+        assert unused(["secret"]) in reply.warnings  # and no word of what the workflow takes
         assert node.workflows.store.events(run.run_id)[0].input == {"n": 1, "request": "Are you sure?"}
 
 
@@ -132,6 +222,30 @@ async def test_a_run_by_a_trigger_phrase_takes_no_fact_that_an_agent_noted_where
         node.workflows.add(text)
         await node.call("NOTER", "NOTE", user_id="ann", session_id="s")
         await node.call("ORC", "ORC_ROUTE", {"text": "pay the rent"}, user_id="ann", session_id="s")
+    assert paid == [account]
+
+
+@pytest.mark.parametrize(("effects", "account"), [(True, "GOOD"), (False, "FOUND")])
+async def test_a_run_by_a_trigger_phrase_takes_what_the_part_before_it_gave_where_it_has_no_effects(
+    effects: bool, account: str
+) -> None:
+    paid: list[Any] = []
+    flat = Agent("FLAT")
+
+    @flat.capability("FIND", description="find the landlord", utterances=("find the landlord",))
+    async def find() -> dict[str, str]:
+        return {"account": "FOUND"}
+
+    @flat.capability("PAY", effects=effects, description="transfer money")
+    async def pay(account: str) -> None:
+        paid.append(account)
+
+    text = "workflow: pay\ninput: {type: object, properties: {account: {type: string}}}\ntriggers: [pay the rent]\n"
+    text += "nodes: {p: {call: FLAT/PAY, input: {account: \"{{input.account ?? 'GOOD'}}\"}}}"
+    async with Node([Orchestrator(ranker=RANKER), flat]) as node:
+        node.workflows.add(text)
+        given = {"text": "find the landlord and then pay the rent"}
+        assert (await node.call("ORC", "ORC_ROUTE", given, user_id="ann", session_id="s")).ok
     assert paid == [account]
 
 

@@ -6,7 +6,7 @@ A capability with effects takes a value from an agent only where the request ask
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -54,6 +54,7 @@ class Filled:
     inputs: dict[str, Any]
     lacking: list[str]
     doubted: dict[str, tuple[Any, str]]  # for every lacking input or for none: the value, and the words that asked for it
+    unfit: tuple[str, ...] = ()  # of the lacking ones: those that the user gave with another type
 
     @property
     def offered(self) -> dict[str, Any]:
@@ -94,7 +95,8 @@ def fill(offer: Offer, text: str, sources: Sources) -> Filled:
     found |= {name: told[name][0] for name in used if not (offer.has_effects and any(name in source for source in said))}
     lacking = [name for name in lacking if name not in found]
     is_whole = all(name in told for name in lacking)
-    return Filled(found, lacking, {name: told[name] for name in lacking} if is_whole else {})
+    unfit = tuple(name for name in lacking if any(_known(name, source) is not None for source in said))
+    return Filled(found, lacking, {name: told[name] for name in lacking} if is_whole else {}, unfit)
 
 
 def _is_beside(text: str, asked: str, *, has_effects: bool) -> bool:
@@ -135,14 +137,23 @@ _KINDS: Final[dict[str, tuple[type, ...]]] = {
 
 
 def _suits(value: Any, schema: Mapping[str, Any]) -> bool:
-    """Return whether there is a value and it has the type that a schema names; the call itself checks the rest."""
+    """Return whether there is a value and it has the type that a schema names, as have its items; the call checks the rest."""
     kind = schema.get("type")
     if value is None:
         return False
     if kind not in _KINDS:
         return True
-    is_sound = isinstance(value, _KINDS[kind])
-    return is_sound and (kind == "boolean" or not isinstance(value, bool))
+    is_sound = isinstance(value, _KINDS[kind]) and (kind == "boolean" or not isinstance(value, bool))
+    items = schema.get("items")
+    if is_sound and kind == "array" and isinstance(items, Mapping):
+        return all(one is None or _suits(one, items) for one in value)
+    return is_sound
+
+
+def unknown(given: Collection[str], known: Iterable[str]) -> list[str]:
+    """Return the names of given inputs that are none of the known ones, in another spelling either."""
+    spelled = {same_name(name, _RULES) for name in known}
+    return [name for name in given if same_name(name, _RULES) not in spelled]
 
 
 def value_of(text: str, schema: Mapping[str, Any]) -> Any:

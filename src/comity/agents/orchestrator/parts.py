@@ -25,7 +25,7 @@ from comity.agents.orchestrator.settings import Settings
 from comity.core.agent.registry import Registry
 from comity.core.call.limits import OBJECTIVE_CHARS_MAX
 from comity.core.call.machine import SETTLED
-from comity.core.envelope.envelope import Background, Reply
+from comity.core.envelope.envelope import Background, Error, Reply, Status
 from comity.core.envelope.request_id import OWN
 from comity.core.orchestration.split import Plan
 from comity.core.workflow.model import Definition
@@ -35,13 +35,14 @@ from comity.runtime.call.draft import Draft
 
 if TYPE_CHECKING:
     from comity.runtime.workflow.handle import RunHandle
-    from comity.runtime.workflow.store import Question
+    from comity.runtime.workflow.store import Question, RunRecord
     from comity.runtime.workflow.watching import RunEvent
 
 PART: Final = "ORC_PART"
 TOLD: Final = "comity.told"  # beside an answer: the inputs that earlier answers to questions about the same part gave
 REFUSED: Final = "comity.refused"  # beside an answer: whether the user has refused the values that agents gave for this part
 DONE: Final = "all_parts"  # the node that waits for every part, however each ended
+LOOK_S: Final = 0.05  # how often the store is read for a run that another process holds
 WAITS_FOR: Final = "What it builds on is not there."
 _Nodes = tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...]  # name, parts it waits for, parts whose results it may use
 
@@ -138,7 +139,7 @@ def sources_of(
 
 def question(offer: Offer, filled: Filled) -> Reply[Any]:
     """Return the question for inputs that are not known, or that only an agent gave for a capability with effects."""
-    text = phrases.doubted(offer, filled.doubted) if filled.doubted else phrases.missing(offer, filled.lacking)
+    text = phrases.doubted(offer, filled.doubted) if filled.doubted else phrases.missing(offer, filled.lacking, filled.unfit)
     return Reply.needs_input(text, data=filled.asked_for)
 
 
@@ -189,6 +190,8 @@ class PartsRun:
         """Answer a question that the run waits for, and follow it on. Raises `CallerError` for a question that is not open."""
         handle = self._flows.handle(run_id)
         await handle.answer(question_id, answer, by=self._ctx.request.user_id)
+        while not self._flows.has(run_id) and not _is_past(handle.record, question_id):  # noqa: ASYNC110  another process holds it
+            await asyncio.sleep(LOOK_S)
         await self._follow(handle, on_event)
 
     async def _follow(self, handle: RunHandle, on_event: Any) -> None:
@@ -215,6 +218,12 @@ class PartsRun:
             self.views[event.node] = event.data
 
 
+def _is_past(record: RunRecord, question_id: str) -> bool:
+    """Return whether a run has taken the answer to a question, and has ended or waits for something else."""
+    is_asked = any(one.question_id == question_id for one in record.questions)
+    return record.status.has_ended or (record.status == "waiting" and not is_asked)
+
+
 def view_reply(view: dict[str, Any], source: str) -> Reply[Any]:
     """Return what a part gave as a reply."""
     status, message = view["status"], str(view.get("message", ""))
@@ -223,8 +232,11 @@ def view_reply(view: dict[str, Any], source: str) -> Reply[Any]:
     error = view.get("error")
     if error is not None or status not in {"success", "partial", "completed"}:
         error = error or {"code": "TARGET_FAILED", "message": message}
-        made: Reply[Any] = Reply.failure(
-            error["message"], code=error["code"], retryable=bool(error.get("retryable")), data=view.get("data")
+        made: Reply[Any] = Reply(
+            status=Status(view.get("outcome", Status.ERROR)),
+            error=Error.of(error["code"], error["message"], retryable=bool(error.get("retryable"))),
+            message=message or error["message"],
+            data=view.get("data"),
         )
     elif status == "partial":
         made = Reply.partial(

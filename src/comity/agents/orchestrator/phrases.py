@@ -30,6 +30,11 @@ _AGAIN: Final = re.compile(
 _CHOICE: Final = re.compile(r"^\W*(?:option\s*|number\s*|no\.?\s*)?([1-3])\W*$", re.IGNORECASE)
 _ORDINALS: Final = {"first": 0, "second": 1, "third": 2, "last": -1}
 QUOTED_CHARS_MAX: Final = 80
+_KINDS: Final = {
+    "string": "a text", "number": "a number", "integer": "a whole number", "boolean": "true or false", "array": "a list",
+    "object": "an object",
+}  # fmt: skip
+_ITEMS: Final = {"string": "texts", "number": "numbers", "integer": "whole numbers", "object": "objects"}
 _YES: Final = re.compile(
     r"\W*(?:yes|yeah|yep|sure|ok|okay|correct|right|go ahead|please do|do (?:it|so)|use (?:it|them|that|those))"
     r"(?:\W+(?:please|thanks|do|so|use|it|them|that|those|this|go|ahead))*\W*",
@@ -85,10 +90,24 @@ def declined(text: str, near: Sequence[Offer]) -> str:
     return f'I cannot help with "{quoted(text)}".{nearest}'
 
 
-def missing(offer: Offer, names: Sequence[str]) -> str:
-    """Return the question for inputs that are needed and not known."""
+def missing(offer: Offer, names: Sequence[str], unfit: Sequence[str] = ()) -> str:
+    """Return the question for inputs that are needed and not known; `unfit`: those that were given with another type."""
     wanted = ", ".join(name.replace("_", " ") for name in names)
-    return f"To {_verb(offer.label)} I need: {wanted}."
+    schemas = offer.inputs.get("properties", {})
+    wrong = "".join(f" What was given for {name.replace('_', ' ')} is not {_kind(schemas.get(name, {}))}." for name in unfit)
+    return f"To {_verb(offer.label)} I need: {wanted}.{wrong}"
+
+
+def unused(names: Sequence[str]) -> str:
+    """Return the warning about given inputs that nothing here takes."""
+    return f"Not used, because nothing here takes it: {', '.join(name[:QUOTED_CHARS_MAX] for name in names)}"
+
+
+def _kind(schema: Mapping[str, Any]) -> str:
+    """Return the type of a schema in words."""
+    kind = str(schema.get("type", ""))
+    items = str((schema.get("items") or {}).get("type", "")) if kind == "array" else ""
+    return f"a list of {_ITEMS[items]}" if items in _ITEMS else _KINDS.get(kind, "what it takes")
 
 
 def doubted(offer: Offer, found: Mapping[str, tuple[Any, str]]) -> str:

@@ -11,6 +11,7 @@ from typing import Final, Protocol
 from msgspec import json
 
 from comity.agents.orchestrator.catalogue import MESSAGE
+from comity.core.orchestration import hidden
 from comity.core.orchestration.intent import Classifier, Intent, Lesson, Ranking, taught
 from comity.runtime.call.context import Context
 
@@ -67,8 +68,11 @@ class EmbeddingRanker:
     async def rank(self, ctx: Context, text: str, intents: Sequence[Intent], lessons: Sequence[Lesson]) -> Ranking:
         """Return the intents by lexical score and by the nearest example's cosine together."""
         lexical = await self._offline.rank(ctx, text, intents, lessons)
+        text = hidden.without(text).strip()
+        if not text:
+            return lexical
         known = taught(intents, lessons)
-        examples = {one.name: [*one.examples, one.description or one.name] for one in known}
+        examples = {one.name: [*map(hidden.without, one.examples), one.description or one.name] for one in known}
         wanted = [text, *(example for texts in examples.values() for example in texts)]
         vectors = {one: self._vectors[one] for one in wanted if one in self._vectors}
         if unseen := [one for one in dict.fromkeys(wanted) if one not in vectors]:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from contextlib import aclosing
 from typing import Any, Final
 
 from msgspec.structs import replace
 
 from comity.agents.orchestrator import parts, phrases
-from comity.agents.orchestrator.inputs import Filled
-from comity.agents.orchestrator.templates import may_act, triggered
+from comity.agents.orchestrator.inputs import Filled, unknown
+from comity.agents.orchestrator.templates import triggered, without_negated
 from comity.agents.orchestrator.work import Work, as_own
-from comity.core.envelope.envelope import Background, Reply
+from comity.core.envelope.envelope import Background, Reply, Status
 from comity.core.orchestration import monitor
 from comity.core.orchestration.intent import Classification, Lesson, Ranking, Route, Verdict, close, judge
+from comity.core.orchestration.intent.stems import stems
 from comity.core.orchestration.monitor import Outcome
 from comity.core.orchestration.split import Part, Plan, split, things
 
@@ -79,21 +79,49 @@ class Turn(Work):
         return await self._apart(whole, known)
 
     async def _apart(self, plan: Plan, known: list[Ranking]) -> tuple[Plan, list[Ranking]]:
-        """Part the things that one verb asks for where each is served by a capability of its own: "the NPV and the IRR"."""
+        """Part the things that one verb asks for where each is served by a capability of its own: "the NPV and the IRR".
+
+        One of them may be unclear if it is not about what the others ask for: its question is asked beside their results.
+        """
         texts: list[list[str]] = []
         rankings: list[Ranking] = []
         for part, ranking in zip(plan.parts, known, strict=True):
-            said = things(part.text)
+            said = [] if self._is_example(part.text) else things(part.text)
             found = [await self.rank(one) for one in said]
-            served = {one.best[0] for one in found if judge(one, self._settings.threshold) is Verdict.ROUTE}
-            is_apart = len(said) > 1 and len(served) == len(said)
+            is_apart = len(said) > 1 and self._are_apart(found)
             texts.append(said if is_apart else [part.text])
             rankings += found if is_apart else [ranking]
         return plan.expanded(texts), rankings
 
+    def _are_apart(self, found: list[Ranking]) -> bool:
+        """Return whether things are served by different capabilities, one of them clearly and each by some."""
+        verdicts = [judge(one, self._settings.threshold) for one in found]
+        if Verdict.ROUTE not in verdicts or Verdict.DECLINE in verdicts:
+            return False
+        meant = [one.best[:1] if verdict is Verdict.ROUTE else close(one) for one, verdict in zip(found, verdicts, strict=True)]
+        return len({key for keys in meant for key in keys}) == sum(map(len, meant))
+
+    def _is_example(self, text: str) -> bool:
+        """Return whether a text is an example of one intent, word for word, or was learnt as such: "profit and loss"."""
+        known = (*(one for intent in self._intents for one in intent.examples), *(lesson.text for lesson in self.lessons))
+        return stems(text) in map(stems, known)
+
     # --- a request ---
 
     async def serve(self, text: str) -> Reply[Any]:
+        """Return the reply to a request, with a warning that names the given inputs which no capability or workflow takes."""
+        takes = [offer.inputs.get("properties", {}) for offer in self.offers.values()]
+        takes += [(one.input_schema or {}).get("properties", {}) for one in self._workflows().definitions.values()]
+        codes = (offer.route.capability for offer in self.offers.values())
+        strange = unknown(self._given, (*(name for names in takes for name in names), *codes))
+        reply = await self._served(text)
+        if not strange:
+            return reply
+        warning = phrases.unused(strange)
+        asked = f"{reply.message}\n{warning}." if reply.status is Status.NEEDS_INPUT else reply.message
+        return replace(reply, message=asked, warnings=(*reply.warnings, warning))
+
+    async def _served(self, text: str) -> Reply[Any]:
         """Return the reply to a request: an answer to a question that is open, a correction, or a request of its own."""
         self._state({name: value for name, value in self._given.items() if not isinstance(value, dict)})
         pending = self._private.pop("pending", None)
@@ -106,11 +134,22 @@ class Turn(Work):
             if ranking.best and ranking.best[0] in self.offers and ranking.best[0] != self.last["key"]:
                 self.learn(self.last["text"], ranking.best[0], was=self.last["key"])
                 return await self._run(Plan((Part(self.last["text"]),)), [ranking.best[0]], [ranking], self.last["text"])
-        if (reply := await self._triggered(text)) is not None:
-            return reply
+        return await self._asked(text)
+
+    async def _asked(self, text: str) -> Reply[Any]:
+        """Return the reply to a request: a workflow serves a part with its trigger phrase, a capability any other part."""
+        known = self._workflows().definitions
+        text = without_negated(text, known)
+        found = split(text).parts
+        if len(found) <= 1 and (name := triggered(text, known)) is not None:
+            return await self._triggered(name, text)
         plan, rankings = await self.plan(text)
         if not plan.parts:
             return Reply.needs_input("What can I do for you?")
+        flows = {at: name for at, part in enumerate(plan.parts) if (name := triggered(part.text, known)) is not None}
+        if flows and len(plan.parts) == 1:
+            return await self._triggered(flows[0], text)
+        self._flows = flows
         return await self._decided(text, plan, rankings)
 
     async def dispatch(self, found: Classification, text: str) -> Reply[Any]:
@@ -144,33 +183,13 @@ class Turn(Work):
         self._private["taken"] = {"original_request": given.original_request, "prior_agents": list(given.prior_agents)}
         self._keep()
 
-    async def _triggered(self, text: str) -> Reply[Any] | None:
-        """Run the workflow of the node one of whose trigger phrases a request contains; None if there is none.
-
-        The run's id follows from the request's, so that a request which is served again after a crash finds its run.
-        """
-        made: Any = self._ctx._path.workflows  # noqa: SLF001  a run is started where the node starts runs
-        flows = made()
-        name = triggered(text, flows.definitions)
-        if name is None:
-            return None
-        request = self._ctx.request
-        takes = (flows.definitions[name].input_schema or {}).get("properties", {})
-        noted = {} if may_act(flows.definitions[name], self.offers) else self._ctx.session.facts
-        known = {**noted, **self._stated, "request": text, **self._given}
-        given = {key: value for key, value in known.items() if key in takes}
-        handle = await flows.start_below(request, name, given, parts.run_id_of(request.request_id))
-        async with aclosing(handle.events()) as events:
-            async for event in events:
-                self._ctx.progress({"workflow": name, "event": event.kind, "step": event.node})
-                if event.kind == "asked":
-                    asked = event.data
-                    data = {"run_id": handle.run_id, "question_id": asked["question_id"], "options": asked["options"]}
-                    return Reply.needs_input(str(asked["text"]), data=data)
-        reply: Reply[Any] = self._ctx._call.given(await handle.result())  # noqa: SLF001  as of a call below this one
+    async def _triggered(self, name: str, text: str) -> Reply[Any]:
+        """Run the workflow of the node whose trigger phrase a request is."""
+        reply = await self._run_of(name, text)
         if not reply.ok:
             return as_own(reply)
-        return replace(reply, data={"result": reply.data, "workflow": name, "run_id": handle.run_id}, request_id="", source="")
+        run_id = parts.run_id_of(self._ctx.request.request_id)
+        return replace(reply, data={"result": reply.data, "workflow": name, "run_id": run_id}, request_id="", source="")
 
     async def _answered(self, text: str, pending: dict[str, Any]) -> Reply[Any] | None:
         """Return the reply to a request that waited for an answer, if this is the answer."""
@@ -212,10 +231,12 @@ class Turn(Work):
         for at, (part, ranking) in enumerate(zip(plan.parts, rankings, strict=True)):
             verdict = judge(ranking, self._settings.threshold)
             first = ranking.best[0] if ranking.best else ""
-            if verdict is Verdict.ROUTE:
+            if verdict is Verdict.ROUTE and at not in self._flows:
                 keys.append(first)
                 continue
             keys.append("")
+            if at in self._flows:
+                continue
             questions[at] = self._unclear(part.text, ranking, verdict, is_first=not questions)
         if len(plan.parts) == 1 and questions:
             self._keep()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Sequence
+from contextlib import aclosing
+from functools import partial, reduce
 from itertools import islice
+from operator import or_
 from typing import Any, Final
 
 from msgspec import to_builtins
@@ -14,8 +17,11 @@ from comity.agents.orchestrator.catalogue import MESSAGE, Offer, intents, offers
 from comity.agents.orchestrator.inputs import Filled, fill
 from comity.agents.orchestrator.parts import PartsRun
 from comity.agents.orchestrator.settings import Settings
+from comity.agents.orchestrator.templates import may_act
+from comity.core.agent.disclosure import spoken_of_part
 from comity.core.call.limits import OBJECTIVE_CHARS_MAX
 from comity.core.envelope.envelope import Background, Error, Reply, Status
+from comity.core.envelope.reserved import VERDICTS
 from comity.core.orchestration import monitor
 from comity.core.orchestration.aggregate import SYNTHESISE, facts, synthesis_request
 from comity.core.orchestration.intent import Classification, Ranking
@@ -46,6 +52,7 @@ class Work:
         self._private: dict[str, Any] = ctx.session.private
         self._counts: monitor.Counts = ctx.state.setdefault("monitor", {})
         ctx.state.pop("lessons", None)  # earlier versions kept those of all users of a tenant here, out of reach of erasure
+        self._flows: dict[int, str] = {}  # by part: the workflow whose trigger phrase it is
         self._run_id = ""  # of the run that does the parts of the request, if it has several
 
     def background(self) -> Background:
@@ -81,8 +88,15 @@ class Work:
         if len(plan.parts) > 1:
             self._ctx.progress({"plan": phrases.planned(plan)})
         work: list[int] = []
+        later: list[int] = []  # workflows that wait for a part, and what waits for them
         for at, part in enumerate(plan.parts):  # each stands behind those it waits for
             if at in done:
+                continue
+            if at in self._flows and not part.after:
+                done[at] = await self._run_of(self._flows[at], part.text, f"-{at + 1}")
+                continue
+            if at in self._flows or not set(parts.ancestors(plan, at)).isdisjoint(later):
+                later.append(at)
                 continue
             if any(one in done and not done[one].ok for one in part.after):
                 done[at] = Reply.failure(parts.WAITS_FOR, code="DATA_MISSING_REQUIRED_INPUT")
@@ -92,16 +106,57 @@ class Work:
                 done[at] = known
             else:
                 work.append(at)
-        for key, ranking in zip(keys, rankings, strict=True):
+        for part, key, ranking in zip(plan.parts, keys, rankings, strict=True):
             if key in self.offers:
-                self._private["last"] = {"text": plan.parts[0].text, "key": key, "confidence": round(ranking.confidence, 4)}
+                self._private["last"] = {"text": part.text, "key": key, "confidence": round(ranking.confidence, 4)}
                 break
         if len(work) == 1:
             done[work[0]] = await self._part(plan, work[0], keys[work[0]], text, done)
         elif work:
             await self._run_parts(plan, work, keys, rankings, text, done)
+        for at in later:
+            done[at] = await self._after(plan, at, keys[at], text, done)
         self._keep()
         return await self._combined(plan, keys, rankings, done)
+
+    async def _after(self, plan: Plan, at: int, key: str, text: str, done: dict[int, Reply[Any]]) -> Reply[Any]:
+        """Do a part behind those that it waits for: a workflow, or what waits for a workflow."""
+        if not all(done[one].ok for one in plan.parts[at].after):
+            return Reply.failure(parts.WAITS_FOR, code="DATA_MISSING_REQUIRED_INPUT")
+        if at in self._flows:
+            gave = [done[one].data for one in parts.ancestors(plan, at) if one in done]
+            return await self._run_of(self._flows[at], plan.parts[at].text, f"-{at + 1}", gave)
+        if key not in self.offers:
+            return self._locally(key)
+        return self._known(plan, at, key, text, done) or await self._part(plan, at, key, text, done)
+
+    def _workflows(self) -> Any:
+        made: Any = self._ctx._path.workflows  # noqa: SLF001  a run is started where the node starts runs
+        return made()
+
+    async def _run_of(self, name: str, text: str, suffix: str = "", gave: Sequence[Any] = ()) -> Reply[Any]:
+        """Return the reply of a run of a workflow for a request or a part of it, or the first question that the run asks.
+
+        The run's id follows from the request's, so that a request which is served again after a crash finds its run. A workflow
+        that may act takes no value from agents: neither facts of the session, nor what the parts before it gave.
+        """
+        flows, request = self._workflows(), self._ctx.request
+        takes = (flows.definitions[name].input_schema or {}).get("properties", {})
+        noted: dict[str, Any] = {}
+        if not may_act(flows.definitions[name], self.offers):
+            noted = reduce(or_, (one for one in gave if isinstance(one, dict)), dict(self._ctx.session.facts))
+        known = {**noted, **self._stated, "request": text, **self._given}
+        given = {key: value for key, value in known.items() if key in takes}
+        handle = await flows.start_below(request, name, given, parts.run_id_of(request.request_id) + suffix)
+        async with aclosing(handle.events()) as events:
+            async for event in events:
+                self._ctx.progress({"workflow": name, "event": event.kind, "step": event.node})
+                if event.kind == "asked":
+                    asked = event.data
+                    data = {"run_id": handle.run_id, "question_id": asked["question_id"], "options": asked["options"]}
+                    return Reply.needs_input(str(asked["text"]), data=data)
+        reply: Reply[Any] = self._ctx._call.given(await handle.result())  # noqa: SLF001  as of a call below this one
+        return reply
 
     async def _run_parts(
         self, plan: Plan, work: list[int], keys: list[str], rankings: list[Ranking], text: str, done: dict[int, Reply[Any]]
@@ -398,8 +453,9 @@ def _names(wanted: list[str]) -> list[str]:
 
 
 def as_own(reply: Reply[Any]) -> Reply[Any]:
-    """Return the reply of the only part as this agent's own."""
+    """Return the reply of the only part as this agent's own; a user reads no exception in it, and no name of an agent."""
     if reply.status is Status.NEEDS_INPUT:
         return Reply.needs_input(reply.message, data=reply.data)
     error = reply.error or Error.of("TARGET_FAILED", reply.message)
-    return Reply.failure(error.message, code=error.code, retryable=error.retryable)
+    told = spoken_of_part(error, reply.message, is_verdict=reply.status in VERDICTS)
+    return replace(Reply.failure(error.message, code=error.code, retryable=error.retryable), message=told)

@@ -19,7 +19,8 @@ def good(name: str, data: Any, confidence: float = 0.9, **more: Any) -> Part:
 
 
 def bad(name: str, message: str = "It took too long.", code: str = "CALL_TIMEOUT") -> Part:
-    return name, {"status": "failure", "outcome": "timeout", "error": {"code": code, "message": message, "retryable": True}}
+    error = {"code": code, "message": f"ANL ANL_X: {message}", "retryable": True}
+    return name, {"status": "failure", "outcome": "timeout", "error": error, "message": message}
 
 
 def test_results_stand_in_the_order_of_the_plan_or_in_the_one_asked_for() -> None:
@@ -44,6 +45,55 @@ def test_a_conflict_is_shown_and_the_surer_value_is_used() -> None:
     assert reply.data["result"] == {"npv": 150.5}
     assert "differ on npv" in reply.message
     assert reply.warnings == ("the results differ on npv",)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "used"),
+    [
+        ("merge", "; the surer one is used: 200."),
+        ("synthesise", "; the surer one is used: 200."),
+        ("first", "; the first one is used: 100."),
+        ("concat", "; all are in the result."),
+        ("best", "; the one of the surest result is used: 200."),
+        ("vote", "; the one with the most votes is used: 100."),
+        ("mine", "c says 100 (low confidence)."),
+    ],
+)
+def test_the_narrative_says_which_value_the_strategy_used(strategy: str, used: str) -> None:
+    parts = [good("a", {"npv": 100}, 0.6), good("b", {"npv": 200}, 0.9), good("c", {"npv": 100}, 0.5)]
+    reply = aggregate(strategy, parts, custom={"mine": lambda found, agreed, options: None})
+    (line,) = [one for one in reply.message.splitlines() if "differ on npv" in one]
+    assert line.endswith(used)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "options", "used"),
+    [
+        ("first", {}, "; none is used."),
+        ("best", {}, "; none is used."),
+        ("vote", {"field": "irr"}, "; none is used, since the vote is on another field."),
+        ("first", {"important": ["npv"]}, "; your choice is needed."),
+    ],
+)
+def test_the_narrative_names_no_value_that_the_result_does_not_have(strategy: str, options: dict[str, Any], used: str) -> None:
+    parts = [good("a", {"irr": 3}, 0.95), good("b", {"npv": 100}, 0.6), good("c", {"npv": 200}, 0.9)]
+    (line,) = [one for one in aggregate(strategy, parts, options).message.splitlines() if "differ on npv" in one]
+    assert line.endswith(used)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "told"),
+    [
+        ("year", 2024, "year 2024"),
+        ("fiscalYear", 2024, "fiscalYear 2024"),
+        ("year_built", 1998, "year built 1998"),
+        ("revenue_per_year", 2024, "revenue per year 2,024"),
+        ("year", 20240, "year 20,240"),
+        ("orders", 2024, "orders 2,024"),
+    ],
+)
+def test_a_year_has_no_thousands_separator(field: str, value: int, told: str) -> None:
+    assert told in aggregate("merge", [good("a", {field: value})]).message
 
 
 def test_the_user_is_asked_where_confidences_do_not_decide_or_the_field_is_important() -> None:
@@ -166,3 +216,13 @@ def test_any_mix_of_replies_gives_a_sound_reply(given_parts: list[tuple[str, boo
     parts = [good(name, {"v": value}, sure) if is_good else bad(name) for name, is_good, sure, value in given_parts]
     reply = aggregate("merge", parts)
     assert reply.ok == any(view["status"] == "success" for _, view in dict(parts).items())
+
+
+@pytest.mark.parametrize("message", ["ANL ANL_X raised KeyError: hunter2", ""])
+@pytest.mark.parametrize("code", ["TARGET_CRASHED", "AGENT_BUSY", "ROUTING_UNKNOWN_CAPABILITY"])
+def test_why_a_part_is_missing_is_told_without_an_exception_or_the_name_of_an_agent(code: str, message: str) -> None:
+    error = {"code": code, "message": "ANL ANL_X raised KeyError: hunter2"}
+    view = {"status": "failure", "outcome": "refused", "error": error, "message": message}
+    reply = aggregate("merge", [good("a", {"x": 1}), ("b", view)])
+    assert not [word for word in ("ANL", "KeyError", "hunter2") if word in str((reply.message, reply.warnings, reply.data))]
+    assert reply.data["missing"][0]["code"] == code

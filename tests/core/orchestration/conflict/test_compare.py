@@ -96,9 +96,27 @@ def test_two_currencies_are_compared_once_there_are_rates() -> None:
     assert compare("100 EUR", "$130", "price", rates).relation is Relation.CONFLICT
 
 
-def test_one_figure_in_two_currencies_is_not_one_amount() -> None:
-    assert compare("50 EUR", "CHF 50", "fee").relation is Relation.CONFLICT
-    assert compare("50 EUR", "CHF 48", "fee").relation is Relation.UNKNOWN
+@pytest.mark.parametrize("other", ["CHF 50", "CHF 48", "$50"])
+def test_amounts_in_two_currencies_are_unknown_without_a_rate(other) -> None:
+    assert compare("50 EUR", other, "fee").relation is Relation.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("path", "one", "other", "relation"),
+    [
+        ("range", [6.5, 9.0], [8.0, 11.5], Relation.AGREE),
+        ("range", [6.5, 8.0], [8.0, 11.5], Relation.CONFLICT),  # one ends where the other begins
+        ("tolerance", "5 ± 0.1 mm", "5 ± 1 mm", Relation.CONFLICT),
+        ("markets", ["Spain", "Italy", "Portugal"], ["Italy", "Portugal", "Greece"], Relation.AGREE),
+        ("markets", ["Spain", "Italy"], ["Italy", "Greece"], Relation.CONFLICT),
+        ("country", "U.S.A.", "USA", Relation.AGREE),
+        ("channel", "e-mail", "email", Relation.AGREE),
+        ("language", "C#", "C", Relation.CONFLICT),
+    ],
+)
+def test_ranges_lists_and_spellings_conflict_only_where_both_cannot_be_true(path, one, other, relation) -> None:
+    assert compare(one, other, path).relation is relation
+    assert compare(other, one, path).relation is relation
 
 
 @pytest.mark.parametrize(

@@ -143,3 +143,35 @@ def test_words_lose_their_endings(word: str, expected: str) -> None:
 def test_words_of_one_idea_share_it() -> None:
     (carve,), (allocate,) = stems("carve"), stems("allocate")
     assert set(IDEAS[carve]) & set(IDEAS[allocate]) == {"divide"}
+
+
+TOKENS = [f"[[{kind}_1_kqzmtwbf]]" for kind in ("EMAIL", "PHONE", "CARD", "ADDRESS", "PASSWORD", "BANK_ACCOUNT")] + ["****1234"]
+
+
+@pytest.mark.parametrize("token", TOKENS)
+def test_a_hidden_value_is_no_word_of_a_text(token: str) -> None:
+    assert words(f"delete the account of {token}") == ["delete", "the", "account", "of"]
+    assert words(f"{'x ' * (TEXT_MAX // 2 - 4)}{token}") == ["x"] * (TEXT_MAX // 2 - 4)
+    assert words(token) == []
+
+
+@pytest.mark.parametrize("token", TOKENS)
+def test_the_type_of_a_hidden_value_makes_no_intent_of_a_request(token: str) -> None:
+    kind = words(token.strip("[]").rpartition("_1_")[0].replace("_", " ")) or ["card"]
+    named = Intent("NAMED", f"Change the {' '.join(kind)}", (f"{' '.join(kind)} somebody",))
+    classifier = Classifier([named, Intent("WEATHER", "Weather forecast of a city", ("will it rain",))])
+    assert not classifier.rank(token).is_in_scope
+    assert classifier.rank(f"block {token}") == classifier.rank("block")
+
+
+def test_a_lesson_about_a_request_with_a_hidden_value_holds_for_another_value_and_not_for_every_value() -> None:
+    intents = [Intent("MAIL", "Send a letter", ("write to somebody",)), Intent("BLOCK", "Keep a person out", ("shut out",))]
+    lesson = Lesson(id="1", text="bar [[EMAIL_1_kqzmtwbf]]", intent="BLOCK")
+    classifier = Classifier(taught(intents, [lesson]))
+    assert classifier.rank("bar [[EMAIL_7_zzmtwbfq]]").best[0] == "BLOCK"
+    assert not classifier.rank("praise [[EMAIL_1_kqzmtwbf]]").is_in_scope
+
+
+def test_a_lesson_of_nothing_but_a_hidden_value_teaches_nothing() -> None:
+    lesson = Lesson(id="1", text="[[EMAIL_1_kqzmtwbf]]", intent=INTENTS[0].name)
+    assert taught(INTENTS, [lesson]) == INTENTS

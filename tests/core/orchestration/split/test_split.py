@@ -249,6 +249,8 @@ def test_connectives_in_any_order_give_parts_with_words(words: list[str]) -> Non
         ("What is the price and the weight?", ["What is the price", "What is the weight"]),
         ("Compare the price and the weight", []),  # one comparison
         ("Work out the NPV", []),
+        ("npv, irr and payback", ["npv", "irr", "payback"]),  # no verb
+        ("the quick brown fox of ours and the dog", []),
     ],
 )
 def test_the_things_that_one_verb_asks_for_are_requests_of_their_own(text: str, each: list[str]) -> None:
@@ -265,3 +267,10 @@ def test_a_sentence_is_looked_at_up_to_a_number_of_connectives(things: int, part
     """Else a request of connectives alone holds the event loop for a second."""
     listed = ", ".join(map(str, range(things)))
     assert len(split(f"Print the pages {listed}; then email Bo the invoice").parts) == parts
+
+
+def test_a_hidden_value_is_a_name_and_no_verb_of_a_request() -> None:
+    mail, other, phone = "[[EMAIL_1_kqzmtwbf]]", "[[EMAIL_2_kqzmtwbf]]", "[[PHONE_1_kqzmtwbf]]"
+    assert split(f"delete the accounts of {mail} and {other}") == Plan((Part(f"delete the accounts of {mail} and {other}"),))
+    assert [part.text for part in split(f"block {mail} and call {phone}").parts] == [f"block {mail}", f"call {phone}"]
+    assert things(f"email {mail} and {phone}5") == [f"email {mail}", f"email {phone}5"]

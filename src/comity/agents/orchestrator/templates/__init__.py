@@ -37,6 +37,17 @@ nodes:
 output: "{{{{second.data}}}}"
 """
 
+_CLAUSES: Final = re.compile(r"[,;:.!?\n]+(?!\d)|\s[–—-]\s|\bbut\b", re.IGNORECASE)
+_DENYING: Final = frozenset(
+    {"not", "no", "never", "nor", "neither", "without", "instead", "rather", "avoid", "skip", "cannot", "don't", "dont",
+     "doesn't", "didn't", "won't", "can't", "shouldn't", "mustn't", "needn't", "how", "why", "whether", "which", "who"}
+)  # fmt: skip
+_MEANT_ALL_THE_SAME: Final = re.compile(r"\bforget\b|\bhesitat|\bwhy (?:not|don't)\b|\bnot only\b")
+_NOT_TO: Final = re.compile(
+    r"(?:[,;.!]\s*(?:(?:and|but)\s+)?|\s(?:and|but)\s+)(?:please\s+)?(?:do\s+not|don['’]?t|never)\s+(?!forget\b|hesitate\b|only\b)[^,;.!?]+",
+    re.IGNORECASE,
+)
+
 
 @lru_cache(maxsize=1)
 def names() -> tuple[str, ...]:
@@ -58,15 +69,48 @@ def definition(template: str) -> Definition:
 
 
 def triggered(said: str, known: Mapping[str, Definition]) -> str | None:
-    """Return the workflow one of whose trigger phrases a request contains, the longest phrase first; None if none does."""
-    words = f" {' '.join(stems(said))} "
+    """Return the workflow one of whose trigger phrases a part of a request asks for, the longest phrase first; None if none.
+
+    A phrase that is negated, or only spoken of ("how to …", "which …"), in its clause asks for nothing.
+    """
+    clauses = [stems(clause) for clause in _CLAUSES.split(said)]
     found = [
         (len(phrase), name)
         for name, one in known.items()
         for phrase in one.triggers
-        if stems(phrase) and f" {' '.join(stems(phrase))} " in words
+        if any(_is_asked(stems(phrase), clause) for clause in clauses)
     ]
     return max(found)[1] if found else None
+
+
+def without_negated(said: str, known: Mapping[str, Definition]) -> str:
+    """Return a request without clauses that say not to do what a workflow does: "…, do not build a business case".
+
+    Other negated clauses stay: "write a memo, do not mention the price" tells the specialist something.
+    """
+    phrases = [stems(phrase) for one in known.values() for phrase in one.triggers]
+
+    def kept(found: re.Match[str]) -> str:
+        clause = stems(found.group())
+        return "" if any(_places(phrase, clause) for phrase in phrases) else found.group()
+
+    return _NOT_TO.sub(kept, said)
+
+
+def _is_asked(phrase: tuple[str, ...], clause: tuple[str, ...]) -> bool:
+    return any(not _denies(clause[:at]) for at in _places(phrase, clause))
+
+
+def _places(phrase: tuple[str, ...], clause: tuple[str, ...]) -> list[int]:
+    size = len(phrase)
+    return [at for at in range(len(clause) - size + 1) if clause[at : at + size] == phrase] if phrase else []
+
+
+def _denies(before: tuple[str, ...]) -> bool:
+    """Return whether the words before a phrase negate it or make it a thing that is spoken of."""
+    if _MEANT_ALL_THE_SAME.search(" ".join(before)):
+        return False
+    return not _DENYING.isdisjoint(before)
 
 
 def may_act(definition: Definition, offers: Mapping[str, Offer]) -> bool:

@@ -4,9 +4,9 @@ from comity.core.orchestration.aggregate.aggregate import aggregate, synthesis_r
 from comity.core.orchestration.aggregate.component import Component
 from comity.core.orchestration.aggregate.consensus import Agreement, Conflict, agreement, consensus
 from comity.core.orchestration.aggregate.narrative import facts
-from comity.core.orchestration.aggregate.strategies import STRATEGIES, SYNTHESISE, Strategy
+from comity.core.orchestration.aggregate.strategies import OPTIONS, STRATEGIES, SYNTHESISE, Strategy
 
 __all__ = [
-    "STRATEGIES", "SYNTHESISE", "Agreement", "Component", "Conflict", "Strategy", "aggregate", "agreement", "consensus",
-    "facts", "synthesis_request",
+    "OPTIONS", "STRATEGIES", "SYNTHESISE", "Agreement", "Component", "Conflict", "Strategy", "aggregate", "agreement",
+    "consensus", "facts", "synthesis_request",
 ]  # fmt: skip

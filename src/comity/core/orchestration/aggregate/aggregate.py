@@ -43,7 +43,7 @@ def aggregate(
         return _nothing(found, missing)
     agreed = agreement(found, given)
     result = known[strategy](good, agreed, given)
-    return _reply(result, strategy, found, agreed, given)
+    return _reply(result, strategy, found, agreed, given, is_custom=strategy in (custom or {}))
 
 
 def _nothing(found: Sequence[Component], missing: Sequence[Component]) -> Reply[Any]:
@@ -54,7 +54,15 @@ def _nothing(found: Sequence[Component], missing: Sequence[Component]) -> Reply[
     return Reply.failure(f"{len(found) - len(missing)} of {len(found)} parts have a result:{why}", code="TARGET_FAILED")
 
 
-def _reply(result: Any, strategy: str, found: Sequence[Component], agreed: Agreement, options: Mapping[str, Any]) -> Reply[Any]:
+def _reply(
+    result: Any,
+    strategy: str,
+    found: Sequence[Component],
+    agreed: Agreement,
+    options: Mapping[str, Any],
+    *,
+    is_custom: bool,
+) -> Reply[Any]:
     missing = [one for one in found if not one.is_good]
     terms = options.get("terms") if isinstance(options.get("terms"), dict) else {}
     questions = [question(one, found) for one in agreed.conflicts if one.is_for_user]
@@ -78,7 +86,7 @@ def _reply(result: Any, strategy: str, found: Sequence[Component], agreed: Agree
     return Reply(
         status=Status.PARTIAL if is_partial else Status.SUCCESS,
         data=data,
-        message=narrative(found, agreed, terms or {}),
+        message=narrative(found, agreed, terms or {}, "" if is_custom else strategy, result),
         confidence=agreed.confidence,
         warnings=tuple(warnings),
         requires_followup=bool(questions),

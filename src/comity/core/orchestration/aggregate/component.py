@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from comity.core.agent.disclosure import spoken_of_part
 from comity.core.envelope.confidence import band
+from comity.core.envelope.envelope import Error
+from comity.core.envelope.reserved import VERDICTS
 
 GOOD: Final = frozenset({"success", "partial", "completed"})
 SKIPPED: Final = "skipped"
@@ -64,11 +67,15 @@ def _component(name: str, view: dict[str, Any], title: str) -> Component:
     error = view.get("error") or {}
     confidence = view.get("confidence")
     is_good = view.get("status") in GOOD
+    message = str(view.get("message") or "")
+    if error:
+        failed = Error.of(str(error.get("code", "")), "", retryable=bool(error.get("retryable")))
+        message = spoken_of_part(failed, message, is_verdict=view.get("outcome") in VERDICTS)
     return Component(
         name=name,
         status=str(view.get("status", "failure")),
         data=view.get("data"),
-        message=str(view.get("message") or error.get("message") or ""),
+        message=message,
         confidence=float(confidence) if isinstance(confidence, int | float) else 1.0 if is_good else 0.0,
         warnings=tuple(map(str, view.get("warnings") or ())),
         error=str(error.get("code", "")),

@@ -9,16 +9,23 @@ from typing import Any, Final
 from comity.core.envelope.confidence import band
 from comity.core.orchestration.aggregate.component import Component
 from comity.core.orchestration.aggregate.consensus import Agreement, Conflict
+from comity.core.orchestration.conflict.finding import name_of
 
 FIELDS_SHOWN: Final = 8  # of a result, in a narrative
 VALUE_CHARS_MAX: Final = 120
 _SHARES: Final = re.compile(r"(?:^|_)(?:rate|share|growth|margin|irr|ctr|percent|pct)(?:_|$)")
+_YEARS: Final = re.compile(r"(?:^|(?<!per)_)(?:year|fy|founded|established|since|vintage)(?:_|$)")
+_YEARS_SHOWN: Final = range(1900, 2200)
 
 
-def narrative(found: Sequence[Component], agreed: Agreement, terms: Mapping[str, str]) -> str:
-    """Return what all components say, as one text for a person."""
-    lines = [_told(one) for one in found if one.is_good]
-    lines += [_differs(one, {component.name: component for component in found}) for one in agreed.conflicts]
+def narrative(found: Sequence[Component], agreed: Agreement, terms: Mapping[str, str], strategy: str, result: Any) -> str:
+    """Return what all components say, as one text for a person; `result` is what `strategy` made of the good ones.
+
+    strategy: its name; empty for a custom one.
+    """
+    good = [one for one in found if one.is_good]
+    lines = [_told(one) for one in good]
+    lines += [_differs(one, good, strategy, result) for one in agreed.conflicts]
     if missing := [one for one in found if not one.is_good]:
         lines.append(f"Not included:{reasons(missing)}")
     return with_terms("\n".join(lines), terms)
@@ -71,11 +78,13 @@ def _label(path: str) -> str:
 
 
 def show(value: Any, path: str = "") -> str:
-    """Return a value as a person reads it: grouped digits, per cent where the name says so, lists with commas."""
+    """Return a value as a person reads it: grouped digits but in years, per cent where the name says so, lists with commas."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float) and abs(value) <= 1 and _SHARES.search(path.lower()):
         return f"{100 * value:.4g} %"
+    if isinstance(value, int) and value in _YEARS_SHOWN and _YEARS.search(name_of(path)):
+        return str(value)
     if isinstance(value, int | float):
         return f"{value:,}" if isinstance(value, int) or abs(value) < 1 else f"{value:,.2f}".rstrip("0").rstrip(".")
     if value is None:
@@ -89,13 +98,38 @@ def show(value: Any, path: str = "") -> str:
     return text if len(text) <= VALUE_CHARS_MAX else f"{text[:VALUE_CHARS_MAX]}…"
 
 
-def _differs(conflict: Conflict, found: Mapping[str, Component]) -> str:
+def _differs(conflict: Conflict, good: Sequence[Component], strategy: str, result: Any) -> str:
+    shown = {one.name: one.shown for one in good}
     said = "; ".join(
-        f"{found[name].shown} says {show(value, conflict.path)} ({band(sure).value.lower()} confidence)"
+        f"{shown[name]} says {show(value, conflict.path)} ({band(sure).value.lower()} confidence)"
         for name, value, sure in conflict.values
     )
-    chosen = "your choice is needed" if conflict.is_for_user else "the surer one is used"
-    return f"The results differ on {_label(conflict.path)}: {said}; {chosen}: {show(conflict.preferred, conflict.path)}."
+    used = _used(conflict, good, strategy, result)
+    if conflict.is_for_user:
+        used = ("your choice is needed", *used[1:])
+    return f"The results differ on {_label(conflict.path)}: {'; '.join(one for one in (said, ': '.join(used)) if one)}."
+
+
+def _used(conflict: Conflict, good: Sequence[Component], strategy: str, result: Any) -> tuple[str, ...]:
+    """Return which of the values the result has, in words, and the value if it is one; nothing for a custom strategy."""
+    values = {name: value for name, value, _ in conflict.values}
+    match strategy:
+        case "merge" | "synthesise":
+            return "the surer one is used", show(conflict.preferred, conflict.path)
+        case "concat":
+            return ("all are in the result",)
+        case "first":
+            name, words = good[0].name, "the first one is used"
+        case "best":
+            name, words = max(good, key=lambda one: one.confidence).name, "the one of the surest result is used"
+        case "vote":
+            name, words = result["voters"][0], "the one with the most votes is used"
+            whole = next(one.data for one in good if one.name == name)
+            if result["winner"] not in (whole, values.get(name)):
+                return ("none is used, since the vote is on another field",)
+        case _:
+            return ()
+    return (words, show(values[name], conflict.path)) if name in values else ("none is used",)
 
 
 def with_terms(text: str, terms: Mapping[str, str]) -> str:

@@ -91,3 +91,10 @@ def vote(found: Sequence[Component], agreed: Agreement, options: Mapping[str, An
 
 STRATEGIES: Final[dict[str, Strategy]] = {"merge": merge, "concat": concat, "first": first, "best": best, "vote": vote}
 SYNTHESISE: Final = "synthesise"  # by a model, which is not pure; `aggregate` does what it does without one
+# What the options of the strategies here may say; `aggregate` has what each means.
+_OPTIONS: Final = frozenset(
+    {"order", "titles", "terms", "important", "tolerance", "aliases", "rates", "dollar", "ordered", "exact", "need"}
+)
+OPTIONS: Final[dict[str, frozenset[str]]] = {
+    **dict.fromkeys(STRATEGIES, _OPTIONS), "vote": _OPTIONS | {"field"}, SYNTHESISE: _OPTIONS | {"agent"}
+}  # fmt: skip

@@ -19,13 +19,12 @@ from comity.core.orchestration.conflict.identifiers import (
     same_phone,
     unlabelled,
 )
-from comity.core.orchestration.conflict.near import SAME, are_near
+from comity.core.orchestration.conflict.near import are_near
 from comity.core.orchestration.conflict.quantity import LENGTH_MAX, Quantity, nothing, quantities
 from comity.core.orchestration.conflict.tuples import PLACE_TOLERANCE, ends, place, score, sides, week
-from comity.core.orchestration.conflict.units import CURRENCIES, DOLLARS, UNITS
+from comity.core.orchestration.conflict.units import CURRENCIES, UNITS
 
 SHARED_LISTS: Final = 0.5  # of all their items two lists share if they agree
-SHORT_LIST: Final = 3  # items; in longer lists one may differ
 DEPTH_MAX: Final = 32
 PAIRS_MAX: Final = 400  # of items of two lists that are compared each with each
 PAIRS_INSIDE_MAX: Final = 100  # of items of lists inside lists
@@ -67,7 +66,6 @@ _ADVICE: Final = re.compile(
 _STATE: Final = re.compile(
     r"(?:^|_)(?:status|state|stage|phase|availability|available|in_stock|result|outcome|decision|approval|health)$"
 )
-_OPEN_SET: Final = re.compile(r"(?:^|_)(?:tags?|keywords?|topics?|themes?|labels?|examples?|categories|ideas)$")
 _RATIO: Final = re.compile(r"^\s*\d+ ?: ?\d+\s*$")
 _RATIO_IN_WORDS: Final = re.compile(r"^(\d+) ?(?:to|-|–) ?(\d+)$")
 _SERIES: Final = re.compile(
@@ -286,14 +284,11 @@ def _currency(money: Quantity, rules: Rules) -> str:
 
 
 def _currencies(one: Quantity, other: Quantity, path: str, rules: Rules) -> Finding:
-    """Return the finding for amounts in two currencies: without a rate, equal figures are not the same money."""
+    """Return the finding for amounts in two currencies: without a rate they cannot be compared."""
     units = [_currency(side, rules) for side in (one, other)]
     if all(unit in rules.rates for unit in units):
         first, second = (_exchanged(side, rules.rates[unit]) for side, unit in zip((one, other), units, strict=True))
         return Finding(verdict(are_near(first, second, path, rules, at_least=0.02)), "money at the rate given")
-    is_a_dollar = "$" in (one.unit, other.unit) and all(unit in DOLLARS for unit in units)
-    if not is_a_dollar and one.is_point and other.is_point and abs(one.low - other.low) <= SAME * abs(one.low):
-        return Finding(Relation.CONFLICT, "one amount in two currencies")
     return Finding(Relation.UNKNOWN, "two currencies without a rate")
 
 
@@ -413,8 +408,6 @@ def _lists(left: Any, right: Any, path: str, rules: Rules, depth: int) -> Findin
     if is_closed:
         return Finding(Relation.CONFLICT, "list", "one list has more")
     likeness = shared / (len(one) + len(other) - shared)
-    if len(one) == len(other) <= SHORT_LIST and not _OPEN_SET.search(name):
-        return Finding(Relation.CONFLICT, "list")  # an item in the place of another
     return Finding(verdict(likeness >= SHARED_LISTS), "list", "" if likeness < SHARED_LISTS else "the lists differ in part")
 
 

@@ -18,7 +18,7 @@ TOLERANCE_ROUGH: Final = 0.05  # where a number is said to be about right
 TOLERANCE_UNITS: Final = 0.02  # between two units: 25 mm are an inch
 TOLERANCE_CALENDAR: Final = 0.03  # between days and months, which have no one length
 COUNT_MAX: Final = 1_000  # whole numbers below it are counts, and exact
-SHARED_RANGE: Final = 0.5  # of what two ranges span together they share if they agree
+SHARED_TOLERANCE: Final = 0.5  # of the larger of two tolerances around one value the smaller has if they agree
 CENT: Final = 0.01
 TURNED_MIN: Final = 4  # digits of a number
 ALMOST_ALL: Final = 0.95  # two shares from 95 % on are compared by what each lacks: 99.9 % and 99 % are far apart
@@ -35,7 +35,7 @@ def _limits(one: Quantity, other: Quantity) -> tuple[Quantity, Quantity] | None:
 
 
 def _overlap(one: Quantity, other: Quantity) -> bool:
-    """Return whether a range or a bound agrees with another, or with a number: it holds the number, or most of the range."""
+    """Return whether a range or a bound agrees with another, or with a number: it holds the number, or a part of the range."""
     largest = max(abs(value) for value in (one.low, one.high, other.low, other.high) if math.isfinite(value))
     is_as_said = one.size == other.size and not one.is_rough and not other.is_rough
     slack = TOLERANCE_KELVIN if one.dimension == "temperature" else (SAME if is_as_said else TOLERANCE) * largest
@@ -45,7 +45,9 @@ def _overlap(one: Quantity, other: Quantity) -> bool:
     if math.isinf(one.high - one.low) or math.isinf(other.high - other.low):
         return shared > slack  # at least 5, and at most 5
     every = max(one.high, other.high) - min(one.low, other.low)
-    return shared + slack >= SHARED_RANGE * every
+    if abs(one.low + one.high - other.low - other.high) <= SAME * largest:  # 5 ± 0.1 mm and 5 ± 1 mm
+        return shared + slack >= SHARED_TOLERANCE * every
+    return shared > 0
 
 
 def _are_turned(one: Quantity, other: Quantity) -> bool:

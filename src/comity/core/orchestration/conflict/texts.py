@@ -141,7 +141,8 @@ _ENDLESS_WORDS: Final = (
 )
 _ENDLESS: Final = frozenset(_ENDLESS_WORDS.split("|"))
 _SPACES: Final = re.compile(r"[\s_]+")
-_SIGN: Final = re.compile(r"(?:(?<=\w)[+-]+)?$")
+_SIGN: Final = re.compile(r"(?:(?<=\w)[+#-]+)?$")
+_JOINT: Final = re.compile(r"(?<=[a-z])-(?=[a-z])|[ '.]")
 WORD: Final = re.compile(r"[^\W_]+(?:[.'’-][^\W_]+)*|\d+(?:[.,]\d+)*%?")
 
 
@@ -280,7 +281,7 @@ def host(text: str) -> str | None:
 
 def alias(text: str, name: str) -> str:
     """Return the word that stands for a text in the field `name`: Germany for `DE` in a country, medium for `M` in a size."""
-    said = plain(text)
+    said = _DOTTED.sub(_undotted, plain(text))
     for fields, aliases in FIELD_ALIASES:
         if fields.search(name):
             known = aliases.get(said.replace("-", " "))
@@ -295,7 +296,7 @@ def same_category(left: str, right: str, name: str = "") -> tuple[bool, str]:
     if is_endless(left) and is_endless(right):
         return True, "no end"
     one, other = alias(arabic(left), name), alias(arabic(right), name)
-    if one == other or re.sub(r"[ '.]", "", one) == re.sub(r"[ '.]", "", other):
+    if one == other or _JOINT.sub("", one) == _JOINT.sub("", other):
         return True, "same words"
     if _UMLAUT.search(left + right) and without_umlauts(one) == without_umlauts(other):
         return True, "same name without umlauts"

@@ -125,7 +125,6 @@ _CODES: Final = (
     "ISK BGN RSD HRK BAM MKD MDL AMD AZN KZT UZS KGS MNT KHR LAK MMK MVR MUR SCR FJD PGK BND HTG BYN AFN SYP YER SDG XPF"
 )
 CURRENCIES: Final = frozenset(_CODES.split())
-DOLLARS: Final = frozenset({"USD", "CAD", "AUD", "NZD", "SGD", "HKD", "TWD"})
 SIGNS: Final = {
     "€": "EUR", "£": "GBP", "¥": "JPY", "₹": "INR", "us$": "USD", "c$": "CAD", "ca$": "CAD", "a$": "AUD", "au$": "AUD",
     "nz$": "NZD",

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from comity.core.orchestration.intent.classifier import Intent
+from comity.core.orchestration.intent.stems import words
 
 
 class Lesson(Struct, frozen=True, kw_only=True):
@@ -20,7 +21,11 @@ class Lesson(Struct, frozen=True, kw_only=True):
 
 
 def taught(intents: Sequence[Intent], lessons: Sequence[Lesson]) -> list[Intent]:
-    """Return the intents with the lessons among their examples; a text that was corrected leaves every other intent."""
+    """Return the intents with the lessons among their examples; a text that was corrected leaves every other intent.
+
+    A lesson whose text is nothing but hidden values teaches nothing.
+    """
+    lessons = [lesson for lesson in lessons if words(lesson.text)]
     told = {lesson.text.casefold(): lesson.intent for lesson in lessons}
     found = []
     for intent in intents:

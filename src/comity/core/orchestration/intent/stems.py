@@ -6,6 +6,8 @@ import re
 from functools import lru_cache
 from typing import Final
 
+from comity.core.orchestration import hidden
+
 WORD: Final = re.compile(r"[^\W_]+(?:'[^\W_]+)?|[$€£%]")
 TEXT_MAX: Final = 2_000  # characters of an utterance that are read; what follows adds nothing to its intent
 STEM_MIN: Final = 3
@@ -110,8 +112,8 @@ FUNCTION_WORDS: Final = frozenset(
 
 
 def words(text: str) -> list[str]:
-    """Return the words of a text in small letters."""
-    return WORD.findall(text[:TEXT_MAX].casefold().replace("’", "'"))
+    """Return the words of a text in small letters; a hidden value is none."""
+    return WORD.findall(hidden.without(text)[:TEXT_MAX].casefold().replace("’", "'"))
 
 
 @lru_cache(maxsize=65_536)

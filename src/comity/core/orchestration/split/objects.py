@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from comity.core.orchestration import hidden
 from comity.core.orchestration.split.connectives import Link, masked
 from comity.core.orchestration.split.verbs import PAIRING, PREPOSITIONS, VERBS, starts_like_a_clause, tokens, without_politeness
 
@@ -67,6 +68,7 @@ _LEAD: Final = re.compile(
 )
 THINGS_CHARS_MAX: Final = 200  # of a request that may ask for several things by one verb
 THINGS_MAX: Final = 5
+BARE_WORDS_MAX: Final = 4  # of a thing that no verb asks for: "net present value and payback"
 _FRACTIONS: Final = frozenset({"half", "quarter", "third"})  # "for two and a half hours"
 _HELD: Final = re.compile(r"\b(?:with|between|including|that|which|who|where|their|its|and|so)\b", re.IGNORECASE)
 
@@ -114,17 +116,22 @@ def objects(sentence: str) -> list[tuple[str, Link]]:
 
 
 def things(text: str) -> list[str]:
-    """Return a request for each of the things that one verb asks for, "the NPV and the IRR"; none if it asks for one.
+    """Return a request for each of the things that one verb, or no verb, asks for, "the NPV and the IRR"; none for one thing.
 
     Whether they are served apart is not told by the words: the caller asks a classifier.
     """
+    text, values = hidden.named(text)
     bare = without_politeness(text).rstrip(" .?!")
     lead = _LEAD.match(bare)
     verb = tokens(bare)[:1]
-    if lead is None or len(text) > THINGS_CHARS_MAX or (verb[0] in PAIRING or not (lead["asked"] or verb[0] in VERBS)):
+    if not verb or len(text) > THINGS_CHARS_MAX or verb[0] in PAIRING:
         return []
-    each = [one for one in _LISTED.split(bare[lead.end() :]) if one.strip()]
-    return [f"{lead.group()}{one}" for one in each] if 1 < len(each) <= THINGS_MAX else []
+    is_led = lead is not None and (lead["asked"] is not None or verb[0] in VERBS)
+    asked = lead.group() if lead is not None and is_led else ""
+    each = [one for one in _LISTED.split(bare[len(asked) :]) if one.strip()]
+    if not is_led and any(len(tokens(one)) > BARE_WORDS_MAX or starts_like_a_clause(one) for one in each):
+        return []
+    return [hidden.restored(f"{asked}{one}", values) for one in each] if 1 < len(each) <= THINGS_MAX else []
 
 
 def _of_each(verb: str, things: list[str]) -> list[tuple[str, Link]]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
+from comity.core.orchestration import hidden
 from comity.core.orchestration.split.clause import is_inside, is_unfinished, main_clause
 from comity.core.orchestration.split.connectives import (
     BOUNDARY,
@@ -24,7 +25,7 @@ from comity.core.orchestration.split.connectives import (
 from comity.core.orchestration.split.formal import evened, lead_in
 from comity.core.orchestration.split.objects import at_once, objects
 from comity.core.orchestration.split.order import ordered
-from comity.core.orchestration.split.plan import Plan
+from comity.core.orchestration.split.plan import Part, Plan
 from comity.core.orchestration.split.reference import is_about_the_same, refers_back
 from comity.core.orchestration.split.reversal import reversed_parts
 from comity.core.orchestration.split.verbs import (
@@ -107,14 +108,15 @@ def split(text: str, rank: Rank | None = None) -> Plan:
     rank: the intent of a text and the confidence in it. Neighbours that a weak connective parts and that have the same intent
         stay one part.
     """
+    text, values = hidden.named(text)
     head, rest = text[:TEXT_MAX], text[TEXT_MAX:]
     pieces = pieces_of(head)
     if rank is not None:
-        pieces = _confirmed(pieces, rank)
+        pieces = _confirmed(pieces, lambda said: rank(hidden.restored(said, values)))
     kept, more = pieces[:PARTS_MAX], pieces[PARTS_MAX:]
     if kept and (more or rest):
         kept[-1].text = " ".join([kept[-1].text, *(one.text for one in more)]) + rest
-    return ordered(kept)
+    return Plan(tuple(Part(hidden.restored(part.text, values), part.after) for part in ordered(kept).parts))
 
 
 def pieces_of(text: str) -> list[Piece]:

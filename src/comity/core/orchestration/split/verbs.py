@@ -6,6 +6,7 @@ import re
 from functools import lru_cache
 from typing import Final
 
+from comity.core.orchestration import hidden
 from comity.core.orchestration.split.formal import FORMAL, TO_BE_DONE, WISHED
 
 _PLAIN: Final = """
@@ -233,8 +234,8 @@ _IRREGULAR: Final = {
 
 
 def tokens(text: str) -> list[str]:
-    """Return the words of a text in small letters."""
-    return _WORD.findall(text.lower().replace("’", "'"))
+    """Return the words of a text in small letters; a hidden value is one made-up name."""
+    return _WORD.findall(hidden.named(text)[0].lower().replace("’", "'"))
 
 
 def without_politeness(text: str) -> str:
