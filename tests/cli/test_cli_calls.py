@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import importlib
 import os
 import shutil
 import sqlite3
@@ -14,6 +15,8 @@ from comity import Node
 from comity.cli import reader as store_module
 from comity.engines.sqlite.spans.inbox import overview
 from comity.engines.sqlite.spans.path import spans_path
+from comity.errors import UnavailableError
+from comity.server.missing import NEEDED
 
 READERS = [["calls"], ["show", "last"], ["audit", "list"], ["audit", "verify"]]
 
@@ -230,3 +233,31 @@ def test_a_directory_is_no_store(comity, place):
     ran = comity("calls", "--store", str(place))
     assert ran.code == 5
     assert "is not a file, so it is no store" in ran.err
+
+
+def test_a_store_that_may_not_be_written_is_found_before_any_call_is_made(comity, used, place, monkeypatch):
+    folder = Path(tempfile.mkdtemp(prefix="comity-kept-"))
+    store = folder / "comity.db"
+    try:
+        shutil.copy(place / "comity.db", store)
+        folder.chmod(0o777)
+        store.chmod(0o444)
+        comity("doctor")
+        comity("serve", "--check", "--store", "none.db")
+        for name in NEEDED:  # looked for on disk otherwise, where only root may read
+            importlib.import_module(name)
+        monkeypatch.chdir(folder)
+        with unprivileged(comity):
+            for command in (["doctor"], ["serve", "--check"]):
+                ran = comity(*command, "--store", str(store))
+                assert ran.code == 5, ran.out
+                assert "cannot be written by this user" in ran.out + ran.err
+            with pytest.raises(UnavailableError, match="readonly database"):
+                asyncio.run(opened(Node([], store=store)))
+    finally:
+        shutil.rmtree(folder)
+
+
+async def opened(node: Node) -> None:
+    async with node:
+        pass

@@ -4,8 +4,9 @@ import os
 import pty
 import re
 import shlex
-import subprocess
 import sys
+
+import warm
 
 from comity.core.agent.breaker import Policy
 
@@ -85,7 +86,7 @@ def on_a_terminal(*arguments):
         "COLUMNS": "120",
     }
     command = [sys.executable, "-m", "comity", *arguments]
-    with subprocess.Popen(command, stdin=terminal, stdout=terminal, stderr=terminal, env=environment) as process:
+    with warm.start(command, stdin=terminal, stdout=terminal, stderr=terminal, env=environment) as process:
         os.close(terminal)
         written = b""
         while True:

@@ -89,3 +89,9 @@ def test_every_command_has_an_example_that_its_parser_takes():
         args, extra = parser.parse_known_args(words)
         assert args.parser.prog == f"comity {name}"
         assert all("=" in word for word in extra), example  # inputs after an option, which the command reads
+
+
+def test_an_empty_request_suggests_a_request_and_no_option(comity, app):
+    ran = comity("ask", "")
+    assert "comity ask 'what can you do'" in ran.out + ran.err
+    assert "ask 1" not in ran.out + ran.err

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+import warm
 
 from comity import __version__
 from comity.cli.main import COMMANDS, build_parser, fold_json, leaves, options
@@ -169,8 +170,7 @@ def test_a_bad_app_says_what_is_wrong_and_hides_the_traceback(comity, place):
 
 def test_verbose_shows_the_traceback_of_the_users_own_code(place):
     (place / "bad_app.py").write_text("1/0", encoding="utf-8")
-    command = [sys.executable, "-m", "comity", "agents", "--app", "bad_app:agents", "--verbose"]
-    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    ran = warm.run([sys.executable, "-m", "comity", "agents", "--app", "bad_app:agents", "--verbose"])
     assert ran.returncode == 2
     assert "bad_app.py" in ran.stderr
     assert "Traceback" in ran.stderr
@@ -188,7 +188,7 @@ def test_a_reader_that_has_seen_enough_is_no_failure(place, form):
     source = "from comity import Agent\nagents = [Agent(f'A{n}', description='x' * 200) for n in range(700)]"
     (place / "many.py").write_text(source, encoding="utf-8")
     command = [sys.executable, "-m", "comity", "agents", "--app", "many:agents", *form]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with warm.start(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         process.stdout.readline()
         process.stdout.close()
         assert process.stderr.read() == b""
@@ -233,11 +233,17 @@ def test_a_number_that_makes_no_sense_is_refused_in_words(comity, arguments, tol
     assert (ran.code, told in ran.err) == (2, True)
 
 
+@pytest.fixture(scope="module")
+def every_leaf():
+    """The parsers of all commands, which take 60 ms to make."""
+    return leaves(build_parser())
+
+
 @pytest.mark.parametrize(
     "option", ["--store", "--app", "--guidance", "--project", "--tempo", "--to", "--from", "--agent", "--tenant"]
 )
-def test_an_option_that_is_given_empty_is_wrong_usage_at_every_command_that_takes_it(comity, option):
-    for leaf in leaves(build_parser()):
+def test_an_option_that_is_given_empty_is_wrong_usage_at_every_command_that_takes_it(comity, option, every_leaf):
+    for leaf in every_leaf:
         if option not in options(leaf):
             continue
         arguments = [one for one in leaf._actions if not one.option_strings and one.nargs not in ("*", "?")]

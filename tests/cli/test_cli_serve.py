@@ -22,6 +22,16 @@ def test_check_prints_what_would_be_served(tmp_path, capsys):
     assert not store.exists()
 
 
+def test_workflows_are_served_from_files_and_one_with_a_mistake_is_told_with_its_line(tmp_path, capsys):
+    flow, bad, store = tmp_path / "flow.yaml", tmp_path / "bad.yaml", str(tmp_path / "work.db")
+    flow.write_text("workflow: flow\nnodes:\n  a: {set: {n: 1}}\n")
+    bad.write_text("workflow: bad\nnodes:\n  a: {sett: 1}\n")
+    assert main(["serve", "--check", "--json", "--store", store, "--workflow", str(flow)]) == 0
+    assert json.loads(capsys.readouterr().out)["workflows"] == ["flow"]
+    assert main(["serve", "--check", "--store", store, "--workflow", str(flow), "--workflow", str(bad)]) == 2
+    assert "3:3: nodes.a" in capsys.readouterr().err
+
+
 def test_another_host_needs_tls_or_a_word(tmp_path, capsys):
     store = str(tmp_path / "work.db")
     assert main(["serve", "--check", "--host", OUTSIDE, "--store", store]) == 2

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from death import die
 
+from comity import Agent, Node
 from comity.cli.main import main
 from comity.cli.ui.exits import Exit
+from comity.workflow import load
 
 APP = """
 from comity import Agent
@@ -27,6 +31,7 @@ async def note(topic: str) -> dict:
 
 agents = [calc, Orchestrator()]
 """
+CLERK = "flow_clerk:agents"  # as `ask_in_two_parts` writes them
 FLOW = """
 workflow: adding
 version: "1"
@@ -40,6 +45,13 @@ edges:
   - {from: sure, else: true, to: end}
 output: {note: "{{write.data.note}}"}
 """
+PLAIN = """
+workflow: plain
+nodes:
+  plus: {call: CALC/ADD, input: {a: "{{input.a}}", b: "{{input.b}}"}}
+  write: {call: CALC/NOTE, input: {topic: "sum {{plus.data.sum}}"}, after: [plus]}
+output: {note: "{{write.data.note}}"}
+"""
 
 
 @pytest.fixture
@@ -50,9 +62,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, Any]:
+def told(capsys: pytest.CaptureFixture[str], *arguments: str, app: str = "flow_agents:agents") -> tuple[int, Any]:
     capsys.readouterr()
-    code = main([*arguments, "--json", "--app", "flow_agents:agents", "--store", "w.db"])
+    code = main([*arguments, "--json", "--app", app, "--store", "w.db"])
     printed = capsys.readouterr().out
     return code, json.loads(printed) if printed.strip().startswith("{") and "\n{" not in printed.strip() else printed
 
@@ -128,6 +140,37 @@ def test_a_request_in_words_is_served_declined_or_asked_about(here: Path, capsys
     assert told(capsys, "ask", "-", "--undo", lesson)[1]["data"]["lessons"] == 0
 
 
+def ask_in_two_parts(here: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    """Return the run of a request whose second part waits for a customer; the app has no orchestrator of its own."""
+    (here / "flow_clerk.py").write_text(APP.replace("[calc, Orchestrator()]", "[calc]").replace("topic", "customer"))
+    code, reply = told(capsys, "ask", "what is the sum and then write a note", "a=1", "b=2", app=CLERK)
+    assert (code, reply["status"], reply["data"]["result"]) == (0, "partial", {"sum": 3.0})
+    (run,) = told(capsys, "workflow", "list", "--status", "waiting")[1]["runs"]
+    return run
+
+
+def test_the_run_of_a_request_goes_on_when_its_question_is_answered(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = ask_in_two_parts(here, capsys)
+    (question,) = run["questions"]
+    code, ended = told(capsys, "workflow", "answer", run["run_id"], question["question_id"], "Acme", app=CLERK)
+    assert (code, ended["reply"]["status"], ended["reply"]["data"]["part_2"]) == (0, "success", {"note": "About Acme"})
+
+
+def test_the_next_words_of_a_session_answer_the_part_that_waits(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = ask_in_two_parts(here, capsys)
+    code, reply = told(capsys, "ask", "Acme", app=CLERK)
+    assert (code, reply["status"], reply["data"]["result"]) == (0, "success", {"sum": 3.0, "note": "About Acme"})
+    (ended,) = told(capsys, "workflow", "list")[1]["runs"]
+    assert (ended["run_id"], ended["status"]) == (run["run_id"], "completed")
+
+
+def test_words_of_another_session_leave_a_waiting_run_alone(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ask_in_two_parts(here, capsys)
+    assert told(capsys, "ask", "what is the sum", "a=1", "b=2", "--session", "other", app=CLERK)[0] == 0
+    (run,) = told(capsys, "workflow", "list")[1]["runs"]
+    assert run["status"] == "waiting"
+
+
 def test_a_waiting_run_is_watched_moved_to_a_new_version_and_resumed(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert told(capsys, "workflow", "run", "flow.yaml", "a=2", "b=3", "--run-id", "r1")[0] == Exit.NO_RESULT
     code, lines = told(capsys, "workflow", "watch", "r1")
@@ -155,3 +198,133 @@ def test_a_run_stays_with_its_version_where_a_new_one_would_have_done_something_
     assert code != Exit.OK
     assert "stays with its version" in capsys.readouterr().err
     assert told(capsys, "workflow", "show", "r1")[1]["run"]["version"] == "1"
+
+
+def test_a_run_whose_process_was_killed_is_shown_as_such_with_the_steps_it_made(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    agent = Agent("A")
+
+    @agent.capability("ADD")
+    async def add() -> dict:
+        return {"n": 1}
+
+    @agent.capability("SLOW")
+    async def slow() -> None:
+        await asyncio.Event().wait()
+
+    async def killed() -> None:
+        node = Node([agent], store="w.db", lag_ms=None)
+        await node.start()
+        node.workflows.add("workflow: w\nnodes:\n  a: {call: A/ADD}\n  b: {call: A/SLOW, after: [a]}\n")
+        run = await node.workflows.start("w", user_id="u", run_id="r")
+        while "b" not in run.record.active:
+            await asyncio.sleep(0)
+        await die(node)
+
+    asyncio.run(killed())
+    code, shown = told(capsys, "workflow", "show", "r")
+    assert (code, shown["abandoned"], shown["run"]["steps"], shown["run"]["calls"]) == (0, True, 2, 2)
+    assert told(capsys, "workflow", "list")[1]["runs"][0]["steps"] == 2
+    assert main(["workflow", "list", "--store", "w.db"]) == 0
+    assert "its node is gone" in capsys.readouterr().out
+    assert main(["workflow", "show", "r", "--store", "w.db"]) == 0
+    assert "its node is gone" in capsys.readouterr().out
+
+
+def killed_in_note(run_id: str) -> None:
+    """Leave a run in the store whose process was killed during its step `write`."""
+    agent = Agent("CALC")
+
+    @agent.capability("ADD")
+    async def add(a: float, b: float) -> dict:
+        return {"sum": a + b}
+
+    @agent.capability("NOTE")
+    async def note(topic: str) -> None:
+        await asyncio.Event().wait()
+
+    async def killed() -> None:
+        node = Node([agent], store="w.db", lag_ms=None)
+        await node.start()
+        run = await node.workflows.start(load(PLAIN), {"a": 1, "b": 2}, user_id="local", run_id=run_id)
+        while "write" not in run.record.active:
+            await asyncio.sleep(0)
+        await die(node)
+
+    asyncio.run(killed())
+
+
+def test_a_run_whose_process_was_killed_is_resumed_by_the_same_command(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "plain.yaml").write_text(PLAIN)
+    killed_in_note("r")
+    code, ended = told(capsys, "workflow", "run", "plain.yaml", "a=1", "b=2", "--run-id", "r")
+    assert (code, ended["run"]["status"], ended["reply"]["data"]) == (0, "completed", {"note": "About sum 3.0"})
+    again = told(capsys, "workflow", "run", "plain.yaml", "a=1", "b=2", "--run-id", "r")
+    assert again == (0, ended)
+
+
+@pytest.mark.parametrize("waits", ['ask: "Go?"', "wait: 50ms"])
+def test_a_run_that_goes_on_after_it_waited_is_shown_as_running_also_once_it_was_killed(
+    here: Path, capsys: pytest.CaptureFixture[str], waits: str
+) -> None:
+    flow = f"workflow: w\nnodes:\n  q: {{{waits}}}\n  b: {{call: A/SLOW, after: [q]}}\n"
+    agent = Agent("A")
+
+    @agent.capability("SLOW")
+    async def slow() -> None:
+        await asyncio.Event().wait()
+
+    async def killed() -> Any:
+        node = Node([agent], store="w.db", lag_ms=None)
+        await node.start()
+        run = await node.workflows.start(load(flow), user_id="u", run_id="r")
+        if "ask" in waits:
+            while run.record.status != "waiting":
+                await asyncio.sleep(0)
+            await run.answer(run.record.questions[0].question_id, "yes")
+        while "b" not in run.record.active:
+            await asyncio.sleep(0.001)
+        await asyncio.sleep(0)
+        await node.workflows.durable()
+        seen = await asyncio.to_thread(told, capsys, "workflow", "show", "r")
+        await die(node)
+        return seen
+
+    for _, shown in (asyncio.run(killed()), told(capsys, "workflow", "show", "r")):
+        assert (shown["run"]["status"], shown["run"]["steps"], shown["run"].get("questions", [])) == ("running", 1, [])
+    assert shown["abandoned"]
+    assert told(capsys, "workflow", "list", "--status", "waiting")[1]["runs"] == []
+    assert main(["workflow", "show", "r", "--store", "w.db"]) == 0
+    assert "`comity workflow resume r`" in capsys.readouterr().out
+
+
+def test_a_list_without_a_match_says_so_and_a_status_that_there_is_not_is_refused(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told(capsys, "workflow", "run", "flow.yaml", "a=1", "b=2", "--run-id", "run-1")
+    assert main(["workflow", "list", "--status", "failed", "--store", "w.db"]) == 0
+    assert "No run in the store w.db is failed." in capsys.readouterr().out
+    assert main(["workflow", "list", "--status", "wating", "--store", "w.db"]) == Exit.USAGE
+    assert "waiting" in capsys.readouterr().err
+    assert main(["workflow", "list", "--limit", "0", "--store", "w.db"]) == Exit.USAGE
+
+
+def test_why_refuses_a_node_that_the_workflow_does_not_have(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    told(capsys, "workflow", "run", "flow.yaml", "a=1", "b=2", "--run-id", "run-1")
+    assert told(capsys, "workflow", "why", "run-1", "write") == (0, {"decisions": []})
+    capsys.readouterr()
+    assert main(["workflow", "why", "run-1", "nope", "--store", "w.db"]) == Exit.NOT_FOUND
+    assert "has no node 'nope'; its nodes are start, plus, sure, write" in capsys.readouterr().err.replace("\n", " ")
+
+
+@pytest.mark.parametrize(("options", "person"), [(["--user", "carol"], "carol"), ([], "someone")])
+def test_the_person_who_answers_is_the_given_user_or_that_of_the_operating_system(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, options: list[str], person: str
+) -> None:
+    monkeypatch.setattr("getpass.getuser", lambda: "someone")
+    _, asked = told(capsys, "workflow", "run", "flow.yaml", "a=1", "b=2", "--run-id", "run-1")
+    answer = ["workflow", "answer", "run-1", asked["run"]["questions"][0]["question_id"], "yes", *options]
+    assert told(capsys, *answer)[0] == 0
+    assert main([*answer, "--store", "w.db"]) == Exit.USAGE
+    assert f"was answered by {person} at" in capsys.readouterr().err.replace("\n", " ")

@@ -228,3 +228,19 @@ def test_what_is_there_before_the_first_node_of_a_process_is_no_work_for_the_gar
     first, second = map(int, ran.stdout.split())
     assert first > 10_000
     assert second <= first  # once: what later nodes leave behind is collected as ever
+
+
+def test_a_node_that_hides_personal_data_loads_its_cipher_before_the_first_call():
+    program = """
+import asyncio, sys
+from comity import Agent, Node
+
+async def main():
+    for privacy in (False, True):
+        async with Node([Agent("A")], **({} if privacy else {"privacy": None})):
+            print("Cryptodome.Cipher.AES" in sys.modules)
+
+asyncio.run(main())
+"""
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ran.stdout.split() == ["False", "True"]

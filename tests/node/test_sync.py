@@ -73,3 +73,36 @@ def test_a_store_that_cannot_be_opened_is_said_at_the_start(tmp_path):
     (tmp_path / "s.db").write_text("this is not a database, and long enough to be sure of it" * 40)
     with pytest.raises(UnavailableError, match="STORE_UNAVAILABLE"), SyncNode([], store=tmp_path / "s.db"):
         raise AssertionError("never reached")
+
+
+@pytest.mark.parametrize("is_async", [True, False])
+def test_an_interrupt_that_no_user_made_is_the_failure_of_the_agent_that_raised_it(is_async):
+    """Ctrl-C reaches the main thread alone, and neither the loop of a `SyncNode` nor a plain function runs there."""
+    agent = Agent("A")
+
+    async def in_the_loop():
+        raise KeyboardInterrupt
+
+    def in_a_thread():
+        raise KeyboardInterrupt
+
+    agent.capability("STOP")(in_the_loop if is_async else in_a_thread)
+    agent.capability("GO")(lambda: 1)
+    with SyncNode([agent]) as node:
+        assert node.call("A", "STOP", user_id="u").error.code == "TARGET_CRASHED"
+        assert node.call("A", "GO", user_id="u").data == 1
+
+
+@pytest.mark.parametrize("ending", [KeyboardInterrupt, SystemExit])
+def test_the_loop_of_a_sync_node_survives_code_that_ends_programs(ending, caplog):
+    agent = Agent("A")
+    agent.capability("GO")(lambda: 1)
+
+    async def end(node: Node) -> None:
+        raise ending
+
+    with SyncNode([agent]) as node:
+        with pytest.raises(ending):
+            node.run(end)
+        assert node.call("A", "GO", user_id="u").data == 1
+    assert "the loop goes on" in caplog.text

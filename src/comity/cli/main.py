@@ -17,7 +17,7 @@ from comity.cli.ui.arguments import a_name, at_least_one
 from comity.cli.ui.ending import Ending
 from comity.cli.ui.examples import EXAMPLES
 from comity.cli.ui.exits import MEANINGS, CliError, Exit
-from comity.cli.ui.hints import STORE, given
+from comity.cli.ui.hints import STORE, USER, given
 from comity.cli.ui.output import Output
 from comity.core.agent.declaration import DeclarationError
 from comity.errors import CallerError, ComityError
@@ -294,7 +294,7 @@ def _add_globals(parser: argparse.ArgumentParser, *, is_top: bool) -> None:
         help=about(f"the store (COMITY_STORE, else ./{STORE})"),
     )
     group.add_argument("--json", action="store_true", default=default(False), help=about("one JSON document on stdout"))
-    group.add_argument("--user", metavar="ID", default=default("local"), help=about("the user on whose behalf to call (local)"))
+    group.add_argument("--user", metavar="ID", default=default(USER), help=about(f"the user on whose behalf to call ({USER})"))
     group.add_argument(
         "--timeout-ms", metavar="N", type=at_least_one, default=default(None), help=about("how long a call may take")
     )

@@ -41,6 +41,7 @@ from comity.runtime.tracing.standing import joined
 
 if TYPE_CHECKING:
     from comity.core.guidance.guidance import Guidance
+    from comity.core.workflow.model import Definition
 
 
 class Node(Outsiders):
@@ -49,24 +50,25 @@ class Node(Outsiders):
     async with Node(agents=[analyst], store="work.db") as node:
         reply = await node.call("ANL", "ANL_NPV", {...}, user_id="u1")
 
-    agents: whom it hosts; `add` brings further ones.
+    agents: the agents that it hosts; `add` adds further ones.
     store: path of the SQLite file that makes it durable; without one everything is in memory.
     limits: of every call by a user.
+    workflows: what it can run: definitions, paths of YAML or JSON files, or their text; `add_workflows` adds further ones.
     tools: what its agents may use, each agent as far as its `tools_allowed` says.
     tool_rights: `"own"`: an agent's own profile decides which tools it may use; `"chain"`: every agent above it must as well.
     guardrails: see every message, in and out, and may rewrite or withhold it.
     privacy: what personal data is hidden and who is granted it; None hides nothing.
-    guidance: what people want of the agents: a path, a `k8s://` address, a `Guidance` or a source of one.
+    guidance: people's guidance for the agents: a path, a `k8s://` address, a `Guidance` or a source of one.
     telemetry: how spans are recorded and exported; as the environment says if it is not given.
     prices: what tokens of each model cost, as `Prices("USD", {"openai:gpt-4o": (2.50, 10.00)})`; without it cost is unknown.
     threads_max: how many plain functions run at a time.
     child_margin: the part of its time that a call without a timeout of its own leaves to its caller.
     retention: how long and how many calls, replies, sessions, handoffs, spans and audit rows are kept.
     takes_handoffs: whether it takes handoffs for its agents, or of which tenants; `default` alone if that is not said.
-    lag_ms: how long code may block before the watchdog names it; None for no watchdog.
-    engine: what carries and stores, where it is neither memory nor a SQLite file; see `docs/engines.md`.
-    clock, ids, journal: what the node stands on, for tests.
-    observer: sees the steps of calls as they are taken, for tests.
+    lag_ms: how long code may block the event loop before the watchdog reports it; None for no watchdog.
+    engine: storage and transport, if neither memory nor a SQLite file; see `docs/engines.md`.
+    clock, ids, journal: replacements for tests.
+    observer: hooks into the steps of calls, for tests.
     """
 
     def __init__(
@@ -92,6 +94,7 @@ class Node(Outsiders):
         child_margin: float = 0.05,
         retention: Retention | None = None,
         takes_handoffs: bool | Collection[str] = True,
+        workflows: Iterable[Definition | str | Path] = (),
     ) -> None:
         check_engine(engine, store, journal)
         self.registry = Registry(agents)
@@ -117,7 +120,9 @@ class Node(Outsiders):
             telemetry=telemetry,
             prices=prices,
         )
+        self._definitions: tuple[Definition, ...] = ()  # of workflows
         self._runtime: Runtime | None = None  # while it runs
+        self.add_workflows(*workflows)
 
     # --- life ---
 
@@ -133,7 +138,7 @@ class Node(Outsiders):
         await self.close()
 
     async def start(self) -> None:
-        """Open the store, take up what an earlier run left open, and begin to accept calls."""
+        """Open the store, resume the calls that an earlier run left open, and accept calls."""
         if self._runtime is not None:
             raise RuntimeError("the node is running already")
         try:
@@ -144,19 +149,21 @@ class Node(Outsiders):
             raise
 
     def _wired(self, runtime: Runtime) -> None:
-        """Be a node that runs, from before its first call."""
+        """Keep the runtime, before its first call."""
         runtime.path.hand_off = self._hand_off
         runtime.path.workflows = lambda: self.workflows
         self._runtime = runtime
+        if self._definitions:
+            self.workflows.add(*self._definitions)
 
     def _hand_off(self, parent: Call, draft: Draft, expected: ExpectedOutput | None) -> Coroutine[Any, Any, Reply]:
-        """Hand work off on behalf of a call, through the queue that is made when it is first needed."""
+        """Hand work off as a child call, through the queue, which is made on first use."""
         from comity.runtime.handoff.child import hand_off  # noqa: PLC0415  few agents hand anything off
 
         return hand_off(self._path, lambda: self.handoffs, parent, draft, expected)
 
     async def close(self) -> None:
-        """Stop accepting, cancel what runs, make everything durable and release the store; then raise what an agent raised."""
+        """Refuse new calls, cancel running ones, make everything durable and close the store; then raise agents' errors."""
         runtime = self._runtime
         if runtime is not None:
             try:
@@ -169,7 +176,7 @@ class Node(Outsiders):
     ) -> Node:
         """Return a node with the same agents, tools and rules on another store, or in memory.
 
-        Without `takes_handoffs` it is there for one command, and other nodes take what is handed to its agents.
+        Without `takes_handoffs` (a node for one command), other nodes take handoffs for its agents.
         """
         return Node(
             self.registry,
@@ -186,7 +193,21 @@ class Node(Outsiders):
             threads_max=self._settings.threads_max,
             child_margin=self._settings.inheritance.margin,
             takes_handoffs=takes_handoffs,
+            workflows=self._definitions,
         )
+
+    def add_workflows(self, *workflows: Definition | str | Path) -> None:
+        """Let the node know further workflows, whether it runs or not: definitions, paths of files, or texts of several lines.
+
+        Raises `DefinitionError` with every mistake, and `OSError` for a file that cannot be read.
+        """
+        if workflows:
+            from comity.node.workflow_files import definition_from  # noqa: PLC0415  few nodes run workflows
+
+            made = tuple(map(definition_from, workflows))
+            self._definitions += made
+            if self._runtime is not None:
+                self.workflows.add(*made)
 
     def add(self, agent: Agent) -> None:
         """Register a further agent."""
@@ -255,7 +276,7 @@ class Node(Outsiders):
         target, capability, inputs: as of `Context.call`; a function, or what `bind` makes of one, in place of the first two.
         user_id, tenant_id: the user on whose behalf the call runs, and the user's tenant.
         session_id: the session it belongs to; without one it has a session of its own. `parent_session_id` is the one above it.
-        request_id: asked again under the same id, nothing runs twice.
+        request_id: the idempotency key: a repeated request returns the first reply and runs nothing twice.
         objective, message, context, history: what the callee reads beside its inputs; see `Context.call`.
         timeout_ms, priority, limits, tools: narrow what the node allows.
         correlation_id: that of the workflow the call is part of.
@@ -280,7 +301,7 @@ class Node(Outsiders):
         path = self._path if runtime is None else runtime.path
         identity = Identity(user_id, tenant_id, session_id, parent_session_id)
         remote = joined(traceparent, tracestate) if traceparent is not None or OTEL in MODULES or use.has_begun else None
-        # Not awaited here: a coroutine more would be a percent of a call.
+        # Returned, not awaited: one more coroutine would cost a percent of a call.
         if type(target) is str and capability is not UNSAID and not more and not named:
             return path.call_root(draft, identity, request_id, remote)
         aimed = aim(path.registry, draft, more, named, Node.call.__kwdefaults__, ROOT_ONLY)
@@ -384,9 +405,9 @@ class Node(Outsiders):
         user_id: str,
         **options: Unpack[RootOptions],
     ) -> Rehearsal:
-        """Return what admission would say to a call by a user now: the rules that pass, and the first that refuses.
+        """Dry-run admission for a user's call: return the rules that pass, and the first that refuses.
 
-        Nothing runs and nothing is stored; by the time the call is made, the answer may be another.
+        Nothing runs and nothing is stored; the actual call may get another answer later.
         """
         draft, identity = _drafted(target, capability, {} if inputs is None else inputs, user_id, options)
         return rehearse(self._path, draft, identity)

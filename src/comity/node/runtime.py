@@ -1,7 +1,7 @@
-"""What a running node consists of. It is complete when it is opened, and it is closed as a whole.
+"""The parts of a running node, opened and closed as a whole.
 
-Everything that is opened is put on one stack, which is unwound when a later step fails and when the node closes. A step that
-raises while the stack is unwound stops no other step.
+Every opened part is put on one `AsyncExitStack`, which is unwound when a later step fails and when the node closes. An
+exception during unwinding does not stop the other steps.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from comity.core.journal.records import Document
 from comity.core.journal.retention import Retention
 from comity.core.tracing.telemetry import Settings as Telemetry
 from comity.core.tracing.telemetry import settings_from
+from comity.engines import cipher
 from comity.engines.cipher import TRIED_MAX, derived
 from comity.engines.memory.journal import MemoryJournal
 from comity.engines.sqlite.journal import SqliteJournal
@@ -70,17 +71,17 @@ if TYPE_CHECKING:
 
 
 class Parts(Struct, frozen=True):
-    """What a node stands on."""
+    """The engine, clock and other foundations of a node."""
 
     engine: Engine
     clock: Clock
     ids: Ids
-    store: Path | None = None  # of the engine, where it is a file: spans and the key are beside it
+    store: Path | None = None  # the engine's file, if it has one: spans and key are beside it
     observer: Observer | None = None
 
 
 class Settings(Struct, frozen=True):
-    """What a node was made with."""
+    """The arguments of a node."""
 
     limits: Limits
     guardrails: tuple[Guardrail, ...]
@@ -113,9 +114,9 @@ class Runtime:
     async def open(
         cls, parts: Parts, registry: Registry, tools: Collection[Tool], settings: Settings, wired: Callable[[Runtime], None]
     ) -> None:
-        """Open the store, wire the call path, take up what an earlier run left open and begin to accept calls.
+        """Open the store, wire the call path, resume the calls that an earlier run left open and accept calls.
 
-        `wired` is given the whole object before its first call runs. Where a later step fails, everything is closed again.
+        `wired` is called with the complete object before its first call runs. If a later step fails, everything is closed.
         """
         check_guarded()
         engine, journal, privacy = parts.engine, parts.engine.journal, settings.privacy
@@ -128,6 +129,7 @@ class Runtime:
                 is_for_one_command = isinstance(journal, SqliteJournal) and not journal.takes_over
                 if privacy is not None and not is_for_one_command:
                     privacy.prepare()
+                    cipher.load()
             _freeze_once()
             guidance = await _open_guidance(settings, stack)
             stack.push_async_callback(engine.close)
@@ -167,14 +169,14 @@ class Runtime:
             runtime._stack = stack.pop_all()
 
     async def close(self) -> None:
-        """Cancel what runs, make everything durable and close every part, also where one of them raises."""
+        """Cancel running calls, make everything durable and close every part, even if one of them raises."""
         try:
             await self._stack.aclose()
         finally:
             await self.path.settlement.delivered()
 
     def disown(self) -> asyncio.AbstractEventLoop:
-        """Accept and record nothing in this process, which is a forked child; return the loop that the parent runs in."""
+        """Make the node refuse and record nothing in this forked child; return the parent's event loop."""
         self.path.is_closed = True
         if isinstance(self.journal, SqliteJournal):
             message = "this process was forked from the one that opened the store, and is no node"
@@ -211,7 +213,7 @@ def _call_path(
     guidance: LiveGuidance | None,
     key: bytes,
 ) -> CallPath:
-    """Return the call path on an engine that is open. What it begins here, the watchdog, ends with the stack."""
+    """Return the call path on an open engine. The watchdog, which is started here, stops with the stack."""
     loop, journal, privacy = asyncio.get_running_loop(), parts.engine.journal, settings.privacy
     calls: dict[str, Call] = {}
     watchdog = None
@@ -250,9 +252,9 @@ def _call_path(
 
 @cache
 def _freeze_once() -> None:
-    """Let the garbage collector look no more at modules, patterns and what else is there before the first node of a process.
+    """Exclude all objects that exist before the first node (modules, patterns) from garbage collection.
 
-    A full collection walks through all of it while every call waits: 38 to 45 ms in the soak, 12 to 15 ms without it.
+    A full collection would traverse them while every call waits: 38 to 45 ms in the soak, 12 to 15 ms without them.
     """
     gc.freeze()
 
@@ -283,7 +285,7 @@ async def _share(path: CallPath, engine: Engine) -> None:
 
 
 async def _close_path(path: CallPath) -> None:
-    """Leave the other nodes, cancel what runs and wait for all code; then give back the addresses that this node holds."""
+    """Leave the cluster, cancel running calls and wait for all code; then release this node's leases."""
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(path.placement.close)
         await path.placement.leave()
@@ -293,7 +295,7 @@ async def _close_path(path: CallPath) -> None:
 
 
 async def _close_agents(registry: Registry) -> None:
-    """Close every agent, the others too where one of them raises."""
+    """Close every agent, even if one of them raises."""
     async with contextlib.AsyncExitStack() as stack:
         for agent in reversed(tuple(registry)):
             if agent.on_close is not None:

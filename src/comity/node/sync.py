@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import logging
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from concurrent.futures import Future
@@ -19,26 +20,37 @@ from comity.runtime.agent.workers import check_guarded
 from comity.runtime.call.binding import Bound, Given, Result
 from comity.runtime.call.options import RootOptions
 
+log = logging.getLogger("comity")
+
 
 class LoopThread:
-    """An event loop in a thread of its own, for code that cannot wait in one."""
+    """An event loop in a thread of its own, for blocking code."""
 
     def __init__(self) -> None:
         check_guarded()  # here: an exit in another thread ends only that thread, not the program
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="comity-node", daemon=True)
+        self._is_stopped = False
+        self._thread = threading.Thread(target=self._run, name="comity-node", daemon=True)
         self._thread.start()
 
+    def _run(self) -> None:
+        while not self._is_stopped:
+            try:
+                self._loop.run_forever()
+            except (KeyboardInterrupt, SystemExit):  # of some code in this thread: Ctrl-C reaches the main thread alone
+                log.exception("code in the event loop tried to end the program; the loop goes on")
+
     def submit(self, work: Coroutine[Any, Any, Result]) -> Future[Result]:
-        """Begin a coroutine there."""
+        """Start a coroutine in the loop and return its future."""
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def run(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """Run a coroutine there and wait for it."""
+        """Run a coroutine in the loop and return its result."""
         return self.submit(work).result()
 
     def stop(self) -> None:
-        """End the loop and its thread."""
+        """Stop the loop and its thread."""
+        self._is_stopped = True
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
@@ -47,7 +59,7 @@ class LoopThread:
 def _awaited(
     method: Callable[Concatenate[Node, Given], Coroutine[Any, Any, Result]],
 ) -> Callable[Concatenate[SyncNode, Given], Result]:
-    """Return the node's method as a function that waits for what it gives."""
+    """Return a blocking twin of an async method of `Node`."""
 
     @functools.wraps(method)
     def twin(self: SyncNode, /, *given: Given.args, **more: Given.kwargs) -> Result:
@@ -57,7 +69,7 @@ def _awaited(
 
 
 def _asked(method: Callable[Concatenate[Node, Given], Result]) -> Callable[Concatenate[SyncNode, Given], Result]:
-    """Return the node's method that waits for nothing."""
+    """Return a twin of a sync method of `Node`, which runs in the node's loop."""
 
     @functools.wraps(method)
     async def there(node: Node, /, *given: Given.args, **more: Given.kwargs) -> Result:
@@ -145,7 +157,7 @@ class SyncNode:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What may be wrong with what was declared, found when the node started."""
+        """Problems of the declarations, found when the node started."""
         return self._node.problems
 
     @property

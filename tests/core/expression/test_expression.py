@@ -1,5 +1,6 @@
 """Expressions: what CEL says of values, errors and types, and where an edge condition differs on purpose."""
 
+import itertools
 import math
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from comity.core.expression import STEPS_MAX, CostError, EvaluationError, Expression, ExpressionError, MissingError
 from comity.core.expression.lexer import TEXT_CHARS_MAX
 from comity.core.expression.parse import HEIGHT_MAX, NESTING_MAX
+from comity.core.expression.values import Uint, equal, in_order
 
 REPLY = {
     "status": "success",
@@ -231,6 +233,38 @@ def test_any_words_are_read_or_refused_and_evaluated_or_refused(words):
         expression.value({"a": {"b": [1, 2.5, "x"]}, "response": REPLY})
     except (ExpressionError, EvaluationError) as error:
         assert str(error)
+
+
+@pytest.mark.parametrize("sign", ["==", "!=", "<", "<=", ">", ">="])
+def test_two_values_compare_the_same_whether_python_or_cel_compares_them(sign):
+    both = Expression(f"a {sign} b")
+    values = [
+        0,
+        1,
+        2**53 + 1,
+        1.0,
+        2.0**53,
+        math.nan,
+        math.inf,
+        Uint(1),
+        True,
+        False,
+        "",
+        "1",
+        b"1",
+        None,
+        [1],
+        [1.0],
+        {"k": 1},
+    ]
+    for one, other in itertools.product(values, repeat=2):
+        try:
+            expected = equal(one, other) is (sign == "==") if sign in {"==", "!="} else in_order(sign, one, other)
+        except EvaluationError:
+            with pytest.raises(EvaluationError):
+                both.value({"a": one, "b": other})
+        else:
+            assert both.value({"a": one, "b": other}) is expected, (one, sign, other)
 
 
 @given(st.text(max_size=60))

@@ -400,6 +400,31 @@ nodes: {a: {call: A/X, map: {over: [1, 2, 3, 4], concurrency: 1, tolerate: 1}, i
     assert run.finish.status == "failed"
 
 
+def test_a_map_stops_an_item_that_waits_for_its_retry_when_too_many_items_have_failed():
+    text = """
+workflow: m
+nodes: {a: {call: A/X, map: {over: [1, 2, 3], concurrency: 3}, input: {v: "{{item}}"}, retry: {max: 2, backoff: 1m}}}
+"""
+    run = Run(text, lambda call: failed(retryable=call.inputs["v"] < 3)).go()
+    assert (run.called, run.finish.status) == (["a[0]", "a[1]", "a[2]"], "failed")
+
+
+@pytest.mark.parametrize("tolerate", [0, 9])
+@pytest.mark.parametrize("retry", ["", ", retry: {max: 2, backoff: 1m}"])
+def test_a_map_that_a_join_does_without_begins_no_more_items(tolerate, retry):
+    each = f"map: {{over: [1, 2, 3, 4], concurrency: 2, tolerate: {tolerate}}}"
+    text = f"workflow: m\nnodes: {{a: {{call: A/X, {each}{retry}}}, b: {{call: B/X}}, j: {{join: any, after: [a, b]}}}}"
+    run = Run(text, lambda call: ok() if call.node == "b" else failed(retryable=bool(retry)))
+    first, second, third = run.pending
+    for event in (first, second) if retry else ():
+        run.apply(event)
+    run.pending = [third] if retry else [third, first, second]
+    run.go()
+    assert (run.called, run.finish.status) == (["a[0]", "a[1]", "b"], "completed")
+    cancelled = [one.step for one in run.commands if isinstance(one, history.Cancel)]
+    assert len(cancelled) == len(set(cancelled)) == (0 if retry else 2)
+
+
 SUB = """
 workflow: sub
 input: {type: object, required: [q]}

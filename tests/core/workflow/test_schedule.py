@@ -158,3 +158,10 @@ def test_a_day_has_its_minutes():
     while (at := next_time(cron("*/30 * 5 * *"), at, UTC)) < ms("2027-05-06T00:00:00+00:00"):
         found += 1
     assert found == 48
+
+
+@pytest.mark.parametrize("schedule", [cron("0 * * * *", next_at=HOUR), every(HOUR, next_at=HOUR)], ids=["cron", "every"])
+def test_the_times_that_are_left_out_are_counted(schedule):
+    for hours, missed in ((1, 0), (2, 1), (5, 4), (MISSED_RUNS_MAX + 7, MISSED_RUNS_MAX + 6)):
+        found = due(replace(schedule, missed=Missed.ONE), hours * HOUR + 1, UTC, is_busy=False)
+        assert (found.times, found.skipped, found.next_at) == ((hours * HOUR,), missed, (hours + 1) * HOUR)

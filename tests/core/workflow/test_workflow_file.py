@@ -166,6 +166,20 @@ def test_a_workflow_that_would_run_itself_is_refused():
 
 
 @pytest.mark.parametrize(
+    ("default", "said"),
+    [
+        ("maybe", ["3:38: nodes.q.default: `maybe` is none of the options yes, no"]),
+        ("yess", ["3:38: nodes.q.default: `yess` is none of the options yes, no; did you mean `yes`?"]),
+        ("no", []),
+        ("'{{input.word}}'", []),  # known when the run asks
+    ],
+)
+def test_the_default_of_a_question_is_one_of_its_options(default: str, said: list[str]):
+    found = check_text(f"workflow: w\nnodes:\n  q: {{ask: Sure, options: [yes, no], default: {default}, timeout: 1d}}\n")
+    assert [str(one) for one in found] == said
+
+
+@pytest.mark.parametrize(
     ("text", "said"),
     [
         ("", "is empty"),
@@ -245,3 +259,18 @@ def test_durations(text: str, ms: int | None):
     assert duration_ms(text) == ms
     if ms:
         assert duration_ms(duration_text(ms)) == ms
+
+
+@pytest.mark.parametrize(
+    ("verb", "said"),
+    [
+        ("{strategy: vote, field: price, need: 2}", []),
+        ("{strategy: synthesise, agent: W}", []),
+        ("{strategy: mine, whatever: 1}", []),
+        ("{strategy: vote, ned: 2}", ["4:35: nodes.g.aggregate.ned: `vote` has no option `ned`; did you mean `need`?"]),
+        ("{strategy: merge, field: price}", ["4:36: nodes.g.aggregate.field: `merge` has no option `field`"]),
+    ],
+)
+def test_an_option_that_a_strategy_does_not_have_is_a_mistake(verb, said):
+    text = f"workflow: g\nnodes:\n  a: {{call: A/X}}\n  g: {{aggregate: {verb}, after: [a]}}\n"
+    assert [str(one) for one in check_text(text)] == said

@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 import pytest
+import warm
 
 LIVES = Path(__file__).parent / "run_lives.py"
 MOVES = int(os.environ.get("COMITY_RUN_MOVES", "0"))
@@ -28,7 +29,6 @@ def effects_of(effects: Path) -> list[int]:
 
 def test_a_run_whose_process_is_killed_gives_the_same_result_and_each_effect_once(tmp_path: Path) -> None:
     chance = random.Random(int(os.environ.get("COMITY_KILL_SEED", "1")))
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     killed = stores = 0
     while killed < KILLS:
         stores += 1
@@ -36,7 +36,7 @@ def test_a_run_whose_process_is_killed_gives_the_same_result_and_each_effect_onc
         said = ""
         while "ended" not in said:
             command = [sys.executable, LIVES, store, effects]
-            with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as life:
+            with warm.start(command, stdout=subprocess.PIPE, text=True) as life:
                 said = life.stdout.readline()
                 if killed < KILLS:
                     time.sleep(chance.random() * 0.4)  # the moment of a kill is chance, not a wait for something

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
@@ -163,3 +164,27 @@ def test_steps_that_waited_for_their_turn_are_not_begun_once_the_run_is_cancelle
             assert len(begun) == 10
 
     asyncio.run(main())
+
+
+async def test_the_map_of_the_guide_runs_four_items_at_a_time_and_does_without_one_of_them(make_node):
+    guide = Path(__file__).parents[3].joinpath("docs/workflows.md").read_text(encoding="utf-8")
+    (example,) = (one for one in guide.split("```yaml\n") if one.startswith("workflow: ask-prices"))
+    shop, under_way = Agent("SHOP", concurrency=10), [0, 0]  # now, and at most
+
+    @shop.capability("PRICE")
+    async def price(item: str, line: int) -> dict:
+        under_way[0] += 1
+        under_way[1] = max(under_way)
+        await asyncio.sleep(1)
+        under_way[0] -= 1
+        if item == "unknown":
+            raise ValueError(item)
+        return {"price": line}
+
+    async with make_node([shop]) as node:
+        node.workflows.add(example.partition("```")[0])
+        reply = await node.workflows.run("ask-prices", {"items": [*"abcde", "unknown"]}, user_id="u")
+        assert (reply.status, under_way) == ("partial", [0, 4])
+        assert reply.data["prices"] == [*({"price": line} for line in range(5)), None]
+        two = await node.workflows.run("ask-prices", {"items": ["a", "unknown", "unknown"]}, user_id="u")
+        assert two.error.code == "TARGET_CRASHED"

@@ -9,13 +9,15 @@ import pytest
 from msgspec.structs import replace
 
 from comity import Agent, Context, Limits, Reply
+from comity.core.call.limits import INPUTS_BYTES_MAX
 from comity.core.journal.records import Document, Saved
+from comity.core.workflow.response import SENT_BACK
 from comity.core.workflow.schedule import Schedule
 from comity.engines.memory.journal import MemoryJournal
-from comity.errors import CallerError, UnavailableError
+from comity.errors import CallerError, RefusedError, UnavailableError
 from comity.runtime.workflow.schedules import STARTED_AGAIN_MS, Schedules, _encode, run_id_of
 from comity.runtime.workflow.timers import Timers
-from comity.workflow import load
+from comity.workflow import DefinitionError, load
 
 ASKS = "workflow: asks\nnodes:\n  q: {ask: 'Go on?', options: ['yes', 'no']}\noutput: {n: 1}\n"
 OTHER = "workflow: other\nnodes: {w: {wait: 1h}}"
@@ -78,6 +80,8 @@ async def test_a_run_moves_to_newer_versions_one_after_the_other_and_only_while_
         for name in ("2", "3"):
             moved = await node.workflows.migrate(handle.run_id, version(name))
             assert (moved.began_as, moved.version, moved.definition != began_as) == (began_as, name, True)
+            assert moved == handle.record
+            assert moved.events == len(node.workflows.store.events(handle.run_id))
         await handle.answer(handle.record.questions[0].question_id, "yes")
         assert (await handle.result()).data == {"n": 3}
         running = await node.workflows.start(busy, user_id="ann")
@@ -311,3 +315,57 @@ async def test_a_schedule_is_paused_resumed_from_now_on_and_removed():
         with pytest.raises(CallerError) as raised:
             await gone
         assert raised.value.code == "WORKFLOW_UNKNOWN"
+
+
+async def test_a_run_is_forked_for_its_own_user_alone(make_node):
+    async with make_node() as node:
+        node.workflows.add(ASKS)
+        run = await waiting(node)
+        with pytest.raises(RefusedError, match="another user") as refused:
+            await node.workflows.fork(run.run_id, user_id="eve")
+        assert refused.value.code == "IDENTITY_MISMATCH"
+        assert (await node.workflows.fork(run.run_id, user_id="ann")).record.user_id == "ann"
+
+
+async def test_a_workflow_that_runs_another_needs_it_on_the_node(make_node):
+    async with make_node() as node:
+        with pytest.raises((CallerError, DefinitionError), match="gone"):
+            await node.workflows.start(load("workflow: w\nnodes: {n: {run: gone}}"), user_id="ann")
+        assert node.workflows.list() == []
+
+
+async def test_an_input_that_cannot_be_sent_begins_no_run(make_node):
+    async with make_node() as node:
+        node.workflows.add(OTHER)
+        for given in ({"a": object()}, {"a": "x" * INPUTS_BYTES_MAX}):
+            with pytest.raises(CallerError) as refused:
+                await node.workflows.start("other", given, user_id="ann")
+            assert refused.value.code in {"INPUT_VALIDATION_FAILED", "ENVELOPE_TOO_LARGE"}
+        assert node.workflows.list() == []
+
+
+async def test_work_that_is_sent_back_is_done_again_with_the_instruction_in_words_and_as_an_input(make_node):
+    seen, writer = [], Agent("W")
+
+    @writer.capability("WRITE")
+    async def write(ctx: Context, instruction: str = "") -> str:
+        seen.append((instruction, ctx.request.message))
+        return "text"
+
+    @writer.capability("CHECK")
+    async def check() -> Reply:
+        return Reply.success("good") if len(seen) > 1 else Reply.failure("shorter", code=SENT_BACK)
+
+    text = "workflow: w\nnodes: {write: {call: W/WRITE}, check: {call: W/CHECK, after: [write]}}\n"
+    text += "edges: [{from: check, to: write, on: retry, max: 2}, {from: check, to: end}]"
+    async with make_node([writer]) as node:
+        assert (await node.workflows.run(load(text), user_id="ann")).ok
+    assert seen == [("", ""), ("shorter", "shorter")]
+
+
+@pytest.mark.parametrize(
+    ("at_ms", "end"),
+    [(1_800_000_000_000, "20270115T080000Z"), (1_800_000_000_250, "20270115T080000250Z"), (999, "19700101T000000999Z")],
+)
+def test_the_run_of_a_schedule_is_named_for_its_time(at_ms, end):
+    assert run_id_of("daily", at_ms).endswith(f"daily-{end}")

@@ -13,8 +13,9 @@ from msgspec.structs import replace
 from comity import Agent, Context, Limits, Node, Reply
 from comity.core.call.machine import SETTLED
 from comity.core.journal.records import Document
-from comity.core.workflow.history import Answered, encode_event
+from comity.core.workflow.history import Answered, Received, encode_event
 from comity.errors import CallerError, RefusedError, UnavailableError
+from comity.runtime.call.replay import WORKFLOW as AGENT
 from comity.runtime.workflow.run import Run
 from comity.runtime.workflow.schedules import run_id_of
 from comity.runtime.workflow.store import Pages
@@ -263,7 +264,138 @@ def test_an_answer_given_in_another_process_reaches_the_node_that_holds_the_run(
                 await other.workflows.answer(handle.run_id, record.questions[0].question_id, "yes")
             node.workflows.sweep()
             assert (await handle.result()).data["answer"] == "yes"
-            assert node.workflows.store.signals() == []
+            assert node.workflows.store.signalled() == []
+
+    asyncio.run(main())
+
+
+async def asked_run(node: Node, run_id: str = "r") -> str:
+    """Return the id of the open question of a run that `node` holds."""
+    node.workflows.add(ASKS)
+    await node.workflows.start("asks", user_id="u", run_id=run_id)
+    record = await until(node, run_id, "waiting")
+    await node.workflows.durable()
+    return record.questions[0].question_id
+
+
+@pytest.mark.parametrize("is_second_held", [True, False], ids=["by the node that holds the run", "by a third node"])
+def test_the_first_durable_answer_stands_though_the_holder_of_the_run_has_not_heard_of_it(tmp_path, is_second_held):
+    async def main():
+        path = tmp_path / "s.db"
+        async with Node(team(), store=path) as node, Node(store=path) as other, Node(store=path) as third:
+            question = await asked_run(node)
+            await other.workflows.answer("r", question, "no", by="boss")
+            with pytest.raises(CallerError, match=rf"question {question} of run r was answered by boss at 20") as raised:
+                await (node if is_second_held else third).workflows.answer("r", question, "yes", by="clerk")
+            assert raised.value.code == "WORKFLOW_STATE_CONFLICT"
+            node.workflows.sweep()
+            assert (await node.workflows.result("r")).data["answer"] == "no"
+            with pytest.raises(CallerError, match="was answered by boss"):
+                await other.workflows.answer("r", question, "yes", by="clerk")
+            noted = [one.note for one in node.audit.rows() if one.note and "answered" in one.note]
+            assert len(noted) == 1
+
+    asyncio.run(main())
+
+
+def test_of_answers_in_one_instant_the_store_takes_one_and_refuses_the_others(tmp_path):
+    async def main():
+        path = tmp_path / "s.db"
+        async with Node(team(), store=path) as node, Node(store=path) as other, Node(store=path) as third:
+            question = await asked_run(node)
+            given = [("yes", node), ("no", other), ("yes", third)]
+            answers = [one.workflows.answer("r", question, word, by=str(number)) for number, (word, one) in enumerate(given)]
+            ends = await asyncio.gather(*answers, return_exceptions=True)
+            (first,) = (number for number, end in enumerate(ends) if end is None)
+            assert [end.code for end in ends if end is not None] == ["WORKFLOW_STATE_CONFLICT"] * 2
+            node.workflows.sweep()
+            assert (await node.workflows.result("r")).data["answer"] == given[first][0]
+
+    asyncio.run(main())
+
+
+def test_a_run_that_another_process_cancelled_takes_no_later_answer_and_no_later_event(tmp_path):
+    async def main():
+        path = tmp_path / "s.db"
+        async with Node(team(), store=path) as node, Node(store=path) as other:
+            question = await asked_run(node)
+            await other.workflows.cancel("r", by="boss")
+            for late in (other.workflows.answer("r", question, "yes"), other.workflows.signal("r", "paid")):
+                with pytest.raises(CallerError, match="run r was cancelled by boss"):
+                    await late
+            with pytest.raises(CallerError) as raised:
+                await node.workflows.answer("r", question, "yes")
+            assert raised.value.code == "WORKFLOW_STATE_CONFLICT"
+            assert (await node.workflows.result("r")).status == "cancelled"
+
+    asyncio.run(main())
+
+
+def test_an_event_that_another_process_sent_comes_before_a_later_one_of_the_holder(tmp_path):
+    async def main():
+        path = tmp_path / "s.db"
+        async with Node(team(), store=path) as node, Node(store=path) as other:
+            node.workflows.add("workflow: w\nnodes:\n  e: {wait: {event: paid}}\noutput: '{{e.data}}'\n")
+            await node.workflows.start("w", user_id="u", run_id="r")
+            await until(node, "r", "waiting")
+            await node.workflows.durable()
+            await other.workflows.signal("r", "paid", {"n": 1})
+            await node.workflows.signal("r", "paid", {"n": 2})
+            assert (await node.workflows.result("r")).data == {"n": 1}
+
+    asyncio.run(main())
+
+
+def test_an_event_is_acknowledged_while_a_step_is_under_way_and_outlives_the_node(tmp_path):
+    async def main():
+        path = tmp_path / "s.db"
+        flow = "workflow: w\nnodes:\n  w: {call: SLOW/WORK}\n  e: {wait: {event: paid}, after: [w]}\noutput: '{{e.data}}'\n"
+        async with Node(team(), store=path) as node:
+            node.workflows.add(flow)
+            await node.workflows.start("w", user_id="u", run_id="r")
+            while ("WORK", "begun") not in CALLS:
+                await asyncio.sleep(0.001)
+            await asyncio.wait_for(node.workflows.signal("r", "paid", {"n": 1}), 10)
+            assert len(node.workflows.store.signals("r")) == 1
+        async with Node(store=path) as node:
+            assert [event.data for _, event in node.workflows.store.signals("r")] == [{"n": 1}]
+
+    asyncio.run(main())
+
+
+def test_a_cancellation_that_a_closing_node_cannot_write_fails_and_its_caller_does_not_wait_for_ever(tmp_path):
+    async def main():
+        async with Node(team(), store=tmp_path / "s.db") as node:
+            node.workflows.add("workflow: w\nnodes: {w: {call: SLOW/WORK}}")
+            await node.workflows.start("w", user_id="u", run_id="r")
+            while ("WORK", "begun") not in CALLS:
+                await asyncio.sleep(0.001)
+            cancelling = asyncio.ensure_future(node.workflows.cancel("r"))
+            await asyncio.sleep(0)
+            node.workflows.close()
+        with pytest.raises(UnavailableError, match="does not hold the run any more"):
+            await asyncio.wait_for(cancelling, 10)
+
+    asyncio.run(main())
+
+
+def test_a_signal_leaves_the_store_once_it_is_durable_in_the_history_and_a_copy_that_outlived_a_crash_changes_nothing(tmp_path):
+    async def main():
+        path = tmp_path / "s.db"
+        async with Node(team(), store=path) as node, Node(store=path) as other:
+            node.workflows.add("workflow: w\nnodes:\n  e: {wait: {event: paid}}\n  f: {wait: {event: paid}, after: [e]}\n")
+            await node.workflows.start("w", user_id="u", run_id="r")
+            await until(node, "r", "waiting")
+            sent = Received(other.workflows.now_ms(), "paid", 1)
+            for _ in range(2):
+                other.workflows.journal.append((other.workflows.store.signal("r", "1", sent),))
+                await other.workflows.durable()
+                node.workflows.sweep()
+                while node.workflows.store.signalled():
+                    await asyncio.sleep(0.001)
+                record = await until(node, "r", "waiting")
+                assert (record.waits_for, sent in node.workflows.store.events("r")) == (("paid",), True)
+            assert len(node.workflows.store.events("r")) == 2
 
     asyncio.run(main())
 
@@ -279,6 +411,31 @@ def test_the_same_run_id_starts_one_run(store):
             assert len(CALLS) == 2
             with pytest.raises(CallerError, match="another run"):
                 await node.workflows.start("sequence", {"n": 1}, user_id="v", run_id="r-1")
+
+    asyncio.run(main())
+
+
+def test_a_run_id_with_another_input_is_refused_while_the_run_goes_on_after_its_end_and_on_the_next_node(tmp_path):
+    async def again(node: Node) -> None:
+        for other in ({"text": "bob@acme.com"}, {}, None):
+            with pytest.raises(CallerError, match="run_id r-1 belongs to a run with another input") as raised:
+                await node.workflows.start("asks", other, user_id="u", run_id="r-1")
+            assert raised.value.code == "IDENTITY_REQUEST_ID_REUSED"
+        assert (await node.workflows.start("asks", {"text": "ann@acme.com"}, user_id="u", run_id="r-1")).run_id == "r-1"
+
+    async def main():
+        async with Node(team(), store=tmp_path / "s.db") as node:
+            node.workflows.add(ASKS)
+            handle = await node.workflows.start("asks", {"text": "ann@acme.com"}, user_id="u", run_id="r-1")
+            await again(node)
+            record = await until(node, "r-1", "waiting")
+            await again(node)
+            await handle.answer(record.questions[0].question_id, "yes")
+            await handle.result()
+            await again(node)
+        async with Node(team(), store=tmp_path / "s.db") as node:
+            node.workflows.add(ASKS)
+            await again(node)
 
     asyncio.run(main())
 
@@ -422,6 +579,23 @@ def test_events_come_live_in_order_and_end_with_the_run(store):
     asyncio.run(main())
 
 
+def test_a_reader_that_is_busy_with_one_event_of_a_run_misses_none_of_the_following(store):
+    async def main():
+        async with Node(team(), store=store) as node:
+            node.workflows.add(ASKS)
+            handle = await node.workflows.start("asks", user_id="u")
+            record = await until(node, handle.run_id, "waiting")
+            events = handle.events()
+            first = await anext(events)
+            await handle.answer(record.questions[0].question_id, "yes")
+            assert (await handle.result()).ok
+            assert [first.kind] + [event.kind async for event in events] == [
+                "started", "scheduled", "settled", "asked", "answered", "scheduled", "settled", "ended",
+            ]  # fmt: skip
+
+    asyncio.run(main())
+
+
 def test_a_run_is_forked_with_another_reply_and_nothing_that_stands_is_called_again(store):
     text = """
 workflow: f
@@ -560,6 +734,26 @@ def test_personal_data_stays_hidden_in_the_history_and_comes_back_in_the_reply(s
             assert "ann@example.com" not in seen[0]
 
     asyncio.run(main())
+
+
+async def test_a_run_is_begun_by_no_call_of_the_agent_that_runs_belong_to(make_node):
+    async with make_node(team()) as node:
+        flows = node.workflows
+        reply = await node.call(AGENT, "run", user_id="u")
+        assert (reply.error.code, flows.list()) == ("ROUTING_UNKNOWN_AGENT", [])
+
+
+async def test_a_run_that_left_memory_comes_back_once_when_its_time_has_come(make_node):
+    async with make_node(team()) as node:
+        flows, loop = node.workflows, asyncio.get_running_loop()
+        began = loop.time()
+        handle = await flows.start(load("workflow: w\nnodes: {w: {wait: 1h}, x: {call: A/ADD, after: [w]}}"), user_id="u")
+        await asyncio.sleep(1)
+        assert (len(flows._runs), len(flows._parked)) == (0, 1)
+        assert (await handle.result()).ok
+        assert loop.time() - began == pytest.approx(3600, abs=0.1)
+        events = [one.event.__class__.__name__ for one in flows.replay(handle.run_id)]
+        assert (events, len(flows.timers)) == (["Started", "Fired", "Settled"], 0)
 
 
 def test_thousands_of_waiting_runs_are_rows_alone():

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from msgspec.structs import replace
 
-from comity import Agent
+from comity import Agent, Node
+from comity.core.journal.records import Document, Saved
 from comity.errors import CallerError, UnavailableError
 from comity.runtime.workflow.schedules import run_id_of
 from comity.testing import World
@@ -59,6 +61,33 @@ async def test_a_paused_schedule_starts_nothing_and_what_passed_meanwhile_is_not
         await schedules.remove("regular")
         await asyncio.sleep(5 * MINUTE_S)
         assert (len(ticks), schedules.list()) == (1, [])
+
+
+def test_a_schedule_that_replaces_one_whose_time_is_being_taken_stays(tmp_path):
+    async def replaced() -> None:
+        async with Node(team(), store=tmp_path / "s.db", lag_ms=None) as node:
+            flows, schedules = node.workflows, node.workflows.schedules
+            old = await schedules.add("regular", TICK, user_id="u", every="1m")
+            due = schedules._written(replace(old, next_at=old.created_at))
+            flows.journal.append((Saved(Document.SCHEDULE, "regular", 2, due),))
+            schedules.look_at("regular")  # its write is under way
+            made = await schedules.add("regular", TICK, user_id="u", every="1h")
+            await flows.result(run_id_of("regular", old.created_at))
+            assert schedules.get("regular") == made
+
+    asyncio.run(replaced())
+
+
+async def test_a_change_of_a_schedule_that_another_process_wrote_meanwhile_is_made_again(make_node):
+    async with make_node(team()) as node:
+        schedules, journal = node.workflows.schedules, node.workflows.journal
+        made = await schedules.add("regular", TICK, user_id="u", every="1m")
+        version, data = journal.load(Document.SCHEDULE, "regular")
+        other = replace(made, skipped=7)
+        journal.append((Saved(Document.SCHEDULE, "regular", version + 1, schedules._written(other)),))
+        load, stale = journal.load, [(version, data)]
+        journal.load = lambda kind, key: stale.pop() if stale else load(kind, key)
+        assert await schedules.pause("regular") == replace(other, is_paused=True) == schedules.get("regular")
 
 
 @pytest.mark.parametrize(("overlap", "runs", "skipped"), [("skip", 2, 2), ("queue", 3, 1), ("allow", 4, 0)])

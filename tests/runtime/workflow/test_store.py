@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from comity.core.journal.records import Document, Saved, below
 from comity.core.workflow.history import Event, Fired, Received, Started, encode_event
 from comity.engines.memory.journal import MemoryJournal
-from comity.runtime.workflow.store import PAGE_BYTES_MAX, PAGE_EVENTS_MAX, Pages, RunStore
+from comity.runtime.workflow.store import PAGE_BYTES_MAX, PAGE_EVENTS_MAX, Pages, RunRecord, RunStore
 
 
 def events(count: int) -> list[Event]:
@@ -18,6 +19,15 @@ def written(journal: MemoryJournal, happened: list[Event], number: int = 0) -> N
     pages = Pages("r", number)
     for one in happened:
         journal.append((pages.add(encode_event(one)),))
+
+
+def test_a_record_that_leaves_everything_out_that_it_may_is_of_a_run_with_which_nothing_has_happened():
+    names = ("run_id", "workflow", "version", "definition", "user_id", "tenant_id", "session_id")
+    told = dict.fromkeys(names, "x") | {"status": "running", "created_at": 1, "updated_at": 1}
+    read = msgspec.json.decode(msgspec.json.encode(told), type=RunRecord)
+    left_out = {name: value for name, value in msgspec.structs.asdict(read).items() if name not in told}
+    assert len(left_out) > 10
+    assert not any(left_out.values())
 
 
 @pytest.mark.parametrize("count", [1, PAGE_EVENTS_MAX, PAGE_EVENTS_MAX + 1, 3 * PAGE_EVENTS_MAX])

@@ -5,16 +5,20 @@ from __future__ import annotations
 import argparse
 import asyncio
 import shlex
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 from comity import Node, Reply, Status
 from comity.cli.commands.call import read_inputs
+from comity.cli.reader import is_file
 from comity.cli.ui import app
 from comity.cli.ui.exits import CliError, Exit
 from comity.cli.ui.ids import short
 from comity.cli.ui.live import follow
 from comity.cli.ui.output import Output
 from comity.cli.ui.reply import document, exit_of, show
+
+RUNS_MAX: Final = 100_000  # waiting runs of a store among which those of the session are looked for
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -49,6 +53,8 @@ def _show(reply: Reply[Any], args: argparse.Namespace, out: Output) -> None:
         if isinstance(reply.data, dict) and "missing" in reply.data:
             given = " ".join(f"{name}=…" for name in reply.data["missing"])
             out.hint(f"\ncomity ask {shlex.quote(args.text)} {given}", is_copied=True)
+        elif not args.text.strip():
+            out.hint(f"\ncomity ask {shlex.quote('what can you do')}", is_copied=True)
         else:
             out.hint(f"\ncomity ask 1 --session {shlex.quote(args.session)}", is_copied=True)
         return
@@ -57,14 +63,14 @@ def _show(reply: Reply[Any], args: argparse.Namespace, out: Output) -> None:
 
 
 async def _ask(team: Node, args: argparse.Namespace, inputs: dict[str, Any], out: Output) -> Reply[Any]:
-    from comity.agents.orchestrator import Orchestrator, templates
+    from comity.agents.orchestrator import templates
 
-    orchestrator = next((agent for agent in team.registry if isinstance(agent, Orchestrator)), None)
+    orchestrator = app.host_orchestrator(team)
     if orchestrator is None:
-        orchestrator = Orchestrator()
-        team.add(orchestrator)
+        raise CliError(Exit.USAGE, "the agents have an agent 'ORC' that is no orchestrator", hint="Give it another name.")
     capability, given = _wanted(args, inputs)
-    async with app.open_node(team, args.store) as node:
+    adopts = await _has_waiting_run(args)
+    async with team.elsewhere(args.store) if adopts else app.open_node(team, args.store) as node:
         known = node.workflows.definitions
         node.workflows.add(*(one for one in templates.fitting(node.workflows.catalog()) if one.name not in known))
         handle = node.start_call(
@@ -75,6 +81,15 @@ async def _ask(team: Node, args: argparse.Namespace, inputs: dict[str, Any], out
         except asyncio.CancelledError:
             handle.cancel()
             raise
+
+
+async def _has_waiting_run(args: argparse.Namespace) -> bool:
+    """Return whether a run of this user and session waits: the request may answer it, and only a node that adopts can go on."""
+    if not is_file(Path(args.store)):
+        return False
+    async with app.open_node(Node(), args.store) as reader:
+        waiting = reader.workflows.list(status="waiting", limit=RUNS_MAX)
+        return any((one.user_id, one.session_id) == (args.user, args.session) for one in waiting)
 
 
 def _wanted(args: argparse.Namespace, inputs: dict[str, Any]) -> tuple[str, dict[str, Any]]:

@@ -23,6 +23,7 @@ from comity.cli.ui.exits import CliError, Exit
 from comity.cli.ui.hints import NO_APP
 from comity.cli.ui.output import Output, clean, counted
 from comity.engines.sqlite.connecting import connect
+from comity.engines.sqlite.file import unwritable
 from comity.errors import CallerError, ComityError, UnavailableError
 
 # The store uses RETURNING, which SQLite has since this version.
@@ -187,6 +188,8 @@ def _store(path: Path) -> Iterator[Check]:
         else:
             yield Check("store", "failed", error.message, error.code)
         return
+    if why := unwritable(path):
+        yield Check("store", "failed", why, Exit.DAMAGED)
     if verdict.ok:
         whole = (
             "chain whole" if verdict.rows == rows else f"the newest {verdict.rows:,} whole; `comity audit verify` checks all"

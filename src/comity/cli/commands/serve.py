@@ -25,6 +25,7 @@ from comity.cli.ui.output import Output
 
 if TYPE_CHECKING:
     from comity import Node
+    from comity.core.workflow.model import Definition
     from comity.server.auth import Gate
     from comity.server.serve import Server
     from comity.server.settings import Settings
@@ -40,6 +41,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("served", metavar="APP", nargs="?", help=f"module:attribute or a .yaml file, as --app ({DEMO})")
     parser.add_argument("--host", metavar="ADDRESS", help="the address to listen on (127.0.0.1)")
     parser.add_argument("--port", metavar="N", type=int, help="the port to listen on, 0 for any (7654)")
+    parser.add_argument(
+        "--workflow", metavar="FILE", dest="workflows", action="append", default=[], help="a workflow to serve, as YAML or JSON"
+    )
     parser.add_argument("--memory", action="store_true", help="keep nothing: no store, and a new token at each start")
     parser.add_argument("--config", metavar="FILE", type=a_name, help="settings as YAML; COMITY_SERVE_… and flags override it")
     parser.add_argument("--check", action="store_true", help="print the settings and what would be served, then leave")
@@ -70,8 +74,10 @@ def run(args: argparse.Namespace, out: Output) -> Exit:
     if args.app == DEMO:
         app.record_content()
     node = _node(args)
+    workflows = _definitions(args.workflows)
+    node.add_workflows(*workflows)
     if args.check:
-        return _check(args, settings, node, out)
+        return _check(args, settings, node, [one.name for one in workflows], out)
     import uvloop
 
     _begin_logging()
@@ -102,6 +108,13 @@ def _node(args: argparse.Namespace) -> Node:
     if store is not None:
         is_file(Path(store))  # a directory is told before anything is made beside it
     return node.elsewhere(store, takes_handoffs=True)
+
+
+def _definitions(names: list[str]) -> list[Definition]:
+    """Return the workflows in files. Raises `CliError`."""
+    from comity.cli.commands.workflow import read_definition
+
+    return [read_definition(one) for one in names]
 
 
 def _gate(node: Node) -> tuple[Gate, str]:
@@ -152,18 +165,25 @@ def _curl(node: Node, url: str, shown: str) -> str | None:
     return None
 
 
-def _check(args: argparse.Namespace, settings: Settings, node: Node, out: Output) -> Exit:
+def _check(args: argparse.Namespace, settings: Settings, node: Node, workflows: list[str], out: Output) -> Exit:
     """Print the settings, checked, and what would be served."""
+    from comity.engines.sqlite.file import unwritable
+
+    if node.store is not None and (why := unwritable(node.store)):
+        raise CliError(Exit.DAMAGED, why)
     told: dict[str, Any] = {
         "app": args.app,
         "store": None if node.store is None else str(node.store),
         "agents": sorted(agent.id for agent in node.registry),
+        "workflows": sorted(workflows),
         "settings": msgspec.to_builtins(settings),
     }
     if out.is_json:
         out.document(told)
         return Exit.OK
     out.text(f"app      {told['app']} ({len(told['agents'])} agents: {', '.join(told['agents'])})")
+    if workflows:
+        out.text(f"runs     {', '.join(told['workflows'])}")
     out.text(f"store    {told['store'] or 'none: everything is in memory'}")
     for name, value in told["settings"].items():
         out.text(f"{name:<28} {', '.join(value) or 'none' if isinstance(value, list) else value}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import getpass
+import shlex
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final
@@ -14,14 +15,19 @@ from comity.cli.commands.call import read_inputs, read_value
 from comity.cli.commands.calls import when
 from comity.cli.reader import is_file
 from comity.cli.ui import app
+from comity.cli.ui.arguments import at_least_one
 from comity.cli.ui.exits import CliError, Exit
+from comity.cli.ui.hints import USER
 from comity.cli.ui.ids import find, short
 from comity.cli.ui.listing import Listing
 from comity.cli.ui.output import Output, clean
 from comity.cli.ui.reply import document, exit_of, show
 from comity.cli.ui.runs import follow, line, plain, show_questions, show_record, states
+from comity.cli.ui.tree import ABANDONED
 from comity.core.workflow.draw import lines, mermaid
 from comity.core.workflow.replay import in_words, told
+from comity.errors import CallerError
+from comity.runtime.workflow.store import Status
 
 _LOOK_S: Final = 0.05
 _CANCEL_LOOKS: Final = 200  # for ten seconds; a run with much to take back goes on with that
@@ -67,8 +73,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     made["why"].add_argument("node", metavar="NODE", nargs="?", default=None, help="one node; else all")
     made["cancel"].add_argument("--reason", metavar="TEXT", default="", help="why")
     made["list"].add_argument("--templates", action="store_true", help="the definitions that come with Comity")
-    made["list"].add_argument("--status", metavar="STATUS", default=None, help="running, waiting, completed, failed, cancelled")
-    made["list"].add_argument("--limit", metavar="N", type=int, default=20, help="list at most N (20)")
+    statuses = [one.value for one in Status]
+    made["list"].add_argument("--status", metavar="STATUS", choices=statuses, default=None, help=" · ".join(statuses))
+    made["list"].add_argument("--limit", metavar="N", type=at_least_one, default=20, help="list at most N (20)")
     made["new"].add_argument("--template", metavar="NAME", default="", help="one of `comity workflow list --templates`")
     made["new"].add_argument("--out", metavar="FILE", default="", help="where to (NAME.yaml)")
 
@@ -188,9 +195,13 @@ def _reader(args: argparse.Namespace) -> Node:
 
 
 def _worker(args: argparse.Namespace, *, adopts: bool) -> Node:
-    """Return a node with the agents; with `adopts` it goes on with runs that a node left open which is gone."""
+    """Return a node with the agents and an orchestrator, which the runs of `comity ask` call.
+
+    With `adopts` the node goes on with runs that a node left open which is gone.
+    """
     is_file(Path(args.store))
     team = app.load(args)
+    app.host_orchestrator(team)
     return team.elsewhere(args.store) if adopts else app.open_node(team, args.store)
 
 
@@ -236,14 +247,31 @@ async def _started(args: argparse.Namespace, out: Output) -> Exit:
 
     definition = read_definition(args.file)
     given = read_inputs(args.inputs, None)
-    async with _worker(args, adopts=False) as node:
+    async with _worker(args, adopts=_is_open(args)) as node:
         if args.file in templates.names():
             definition = templates.fitted(definition, node.workflows.catalog())
         handle = await node.workflows.start(definition, given, user_id=args.user, session_id=args.session, run_id=args.run_id)
-        return await _to_its_end(node, handle, out)
+        return await _to_its_end(node, handle, args, out)
 
 
-async def _to_its_end(node: Node, handle: Any, out: Output) -> Exit:
+def _is_open(args: argparse.Namespace) -> bool:
+    """Return whether the store has the run of --run-id and the run has not ended: its process may be gone."""
+    from comity.cli.reader import Store
+
+    if args.run_id is None or not is_file(Path(args.store)):
+        return False
+    with Store(Path(args.store)) as store:
+        stored = store.call(args.run_id)
+    return stored is not None and stored.settled_at is None
+
+
+def _person(args: argparse.Namespace) -> str:
+    """Return the person who answers, cancels or forks: the user of --user, or else of the operating system."""
+    user: str = args.user
+    return getpass.getuser() if user == USER else user
+
+
+async def _to_its_end(node: Node, handle: Any, args: argparse.Namespace, out: Output) -> Exit:
     """Follow a run; on a terminal its questions are asked there."""
     while True:
         reply = await follow(handle, out, stays=False)
@@ -253,15 +281,17 @@ async def _to_its_end(node: Node, handle: Any, out: Output) -> Exit:
         question = record.questions[0]
         offered = f" ({', '.join(map(str, question.options))})" if question.options else ""
         said = await asyncio.to_thread(out.err.input, clean(f"{question.text}{offered} "))
-        await handle.answer(question.question_id, read_value(said), by=getpass.getuser())
+        await handle.answer(question.question_id, read_value(said), by=_person(args))
 
 
 def _list(args: argparse.Namespace, out: Output) -> Exit:
     if args.templates:
         return _list_templates(out)
-    records = asyncio.run(_listed(args))
+    records, gone = asyncio.run(_listed(args)), _abandoned(args)
     if out.is_json:
         out.document({"runs": plain(records)})
+    elif not records and args.status:
+        out.text(f"No run in the store {args.store} is {args.status}. `comity workflow list` lists all.")
     elif not records:
         out.text(f"The store {args.store} has no runs. `comity workflow run FILE` starts one.")
     else:
@@ -271,7 +301,7 @@ def _list(args: argparse.Namespace, out: Output) -> Exit:
             table.add(
                 short(one.run_id),
                 f"{one.workflow} {one.version}".strip(),
-                str(one.status),
+                f"{one.status}, {ABANDONED}" if one.run_id in gone and one.status == "running" else str(one.status),
                 str(one.steps),
                 when(one.created_at),
                 waits,
@@ -298,7 +328,17 @@ def _list_templates(out: Output) -> Exit:
 
 async def _listed(args: argparse.Namespace) -> list[Any]:
     async with _reader(args) as node:
-        return node.workflows.list(status=args.status, limit=args.limit)
+        flows = node.workflows
+        found = flows.list(status=args.status, limit=args.limit)
+        return [flows.counted(one) if one.status == "running" else one for one in found]
+
+
+def _abandoned(args: argparse.Namespace) -> set[str]:
+    """Return the ids of open calls, of runs too, whose node is gone."""
+    from comity.cli.reader import Store
+
+    with Store(Path(args.store)) as store:
+        return store.abandoned()
 
 
 def _looked(args: argparse.Namespace, look: Callable[[Node, str], Awaitable[Any]]) -> Any:
@@ -312,12 +352,18 @@ def _looked(args: argparse.Namespace, look: Callable[[Node, str], Awaitable[Any]
 def _show(args: argparse.Namespace, out: Output) -> Exit:
     async def look(node: Node, run_id: str) -> Any:
         record = node.workflows.get(run_id)
+        if record.status == "running":
+            record = node.workflows.counted(record)
         return record, _pinned(node, record), await _events(node, run_id)
 
     record, definition, events = _looked(args, look)
+    is_abandoned = record.status == "running" and record.run_id in _abandoned(args)
     if out.is_json:
-        out.document({"run": plain(record), "states": states(record, events)})
+        out.document({"run": plain(record), "states": states(record, events), "abandoned": is_abandoned})
     else:
+        if is_abandoned:
+            resume = f"`comity workflow resume {shlex.quote(short(record.run_id))}`"
+            out.text(clean(f"{ABANDONED}; the run goes on when a node with its agents opens the store: {resume}"))
         show_record(record, definition, events, out)
     return Exit.OK
 
@@ -347,9 +393,9 @@ def _answer(args: argparse.Namespace, out: Output) -> Exit:
     async def answered() -> Exit:
         async with _worker(args, adopts=True) if args.app else _reader(args) as node:
             run_id = _found(node, args.run_id)
-            await node.workflows.answer(run_id, args.question_id, read_value(args.answer), by=getpass.getuser())
+            await node.workflows.answer(run_id, args.question_id, read_value(args.answer), by=_person(args))
             if args.app:
-                return await _to_its_end(node, node.workflows.handle(run_id), out)
+                return await _to_its_end(node, node.workflows.handle(run_id), args, out)
             return _noted("The answer is noted; the run goes on where a node with its agents has the store open.", out)
 
     return asyncio.run(answered())
@@ -367,7 +413,7 @@ def _resume(args: argparse.Namespace, out: Output) -> Exit:
     async def resumed() -> Exit:
         async with _worker(args, adopts=True) as node:
             run_id = _found(node, args.run_id)
-            return await _to_its_end(node, node.workflows.handle(run_id), out)
+            return await _to_its_end(node, node.workflows.handle(run_id), args, out)
 
     return asyncio.run(resumed())
 
@@ -376,7 +422,7 @@ def _cancel(args: argparse.Namespace, out: Output) -> Exit:
     async def cancelled() -> Exit:
         async with _worker(args, adopts=True) if args.app else _reader(args) as node:
             run_id = _found(node, args.run_id)
-            await node.workflows.cancel(run_id, reason=args.reason, by=getpass.getuser())
+            await node.workflows.cancel(run_id, reason=args.reason, by=_person(args))
             for _ in range(_CANCEL_LOOKS if args.app else 0):
                 if (record := node.workflows.get(run_id)).status.has_ended:
                     return _noted(f"run {run_id}: {record.status}", out)
@@ -407,15 +453,18 @@ def _fork(args: argparse.Namespace, out: Output) -> Exit:
         async with _worker(args, adopts=False) as node:
             run_id = _found(node, args.run_id)
             given = read_inputs(args.inputs, None)
-            handle = await node.workflows.fork(run_id, at=args.at, input=given or ..., by=getpass.getuser())
-            return await _to_its_end(node, handle, out)
+            handle = await node.workflows.fork(run_id, at=args.at, input=given or ..., by=_person(args))
+            return await _to_its_end(node, handle, args, out)
 
     return asyncio.run(forked())
 
 
 def _why(args: argparse.Namespace, out: Output) -> Exit:
     async def look(node: Node, run_id: str) -> Any:
-        return node.workflows.why(run_id, args.node)
+        try:
+            return node.workflows.why(run_id, args.node)
+        except CallerError as error:  # the run is there: the node is not
+            raise CliError(Exit.NOT_FOUND, error.message, error_code=error.code) from None
 
     decisions = _looked(args, look)
     if out.is_json:

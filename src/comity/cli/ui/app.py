@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from comity import Node
 from comity.cli.reader import is_file
@@ -13,6 +14,9 @@ from comity.cli.ui.exits import CliError, Exit
 from comity.cli.ui.hints import NO_APP
 from comity.engines.clock import SystemIds
 from comity.engines.sqlite.engine import SqliteEngine
+
+if TYPE_CHECKING:
+    from comity.agents.orchestrator import Orchestrator
 
 
 def record_content() -> None:
@@ -31,6 +35,20 @@ def load(args: argparse.Namespace) -> Node:
     if (here := os.getcwd()) not in sys.path:  # noqa: PTH109
         sys.path.append(here)
     return load_node(args.app, Agent)
+
+
+def host_orchestrator(node: Node) -> Orchestrator | None:
+    """Return the orchestrator of a node that is not running, added if there is none; None if another agent has its name."""
+    from comity.agents.orchestrator import Orchestrator
+
+    known = next((agent for agent in node.registry if isinstance(agent, Orchestrator)), None)
+    if known is not None:
+        return known
+    made = Orchestrator()
+    if node.registry.resolve(made.id) is not None:
+        return None
+    node.add(made)
+    return made
 
 
 def open_node(node: Node, store: str) -> Node:

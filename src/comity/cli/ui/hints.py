@@ -15,6 +15,7 @@ from comity.cli.ui.ids import short
 
 # The store of a command that names none.
 STORE: Final = "comity.db"
+USER: Final = "local"  # without --user
 NO_APP: Final = (
     "Name them with --app module:attribute or --app registry.yaml, or set COMITY_APP. To try: --app comity.demo:agents"
 )
@@ -31,7 +32,7 @@ _COMMAND: Final = re.compile(
 
 def given(args: argparse.Namespace) -> dict[str, str]:
     """Return the options that a suggested command must repeat to mean the same agents, store and user."""
-    meant = {"--app": os.environ.get("COMITY_APP"), "--store": os.environ.get("COMITY_STORE") or STORE, "--user": "local"}
+    meant = {"--app": os.environ.get("COMITY_APP"), "--store": os.environ.get("COMITY_STORE") or STORE, "--user": USER}
     asked = {"--app": args.app, "--store": args.store, "--user": args.user}
     return {option: value for option, value in asked.items() if value and value != meant[option]}
 

@@ -55,7 +55,7 @@ class Expression:
     def holds(self, variables: Variables) -> bool:
         """Return whether a condition is true; a path that is missing makes it false. Raises `EvaluationError`."""
         try:
-            found = self.value(variables)
+            found = self._evaluate(variables) if self._is_bounded else self.value(variables)
         except MissingError:
             return False
         if found is True or found is False:

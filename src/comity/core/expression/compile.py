@@ -20,6 +20,7 @@ from comity.core.expression.operators import OPERATORS
 from comity.core.expression.values import NONE, Optional, at, equal, is_map, make_map, no_overload
 
 _NUMBERS: Final = frozenset({int, float})
+_ORDERED: Final = frozenset({str, int, float})  # two values of one of these types: Python compares them as CEL does
 EXACT_MAX: Final = 2**53  # up to here every whole number is a double
 
 
@@ -313,11 +314,11 @@ _PLAIN: Final[dict[str, Callable[[Any, Any], bool]]] = {
 
 
 def _comparison(node: Call, left: Evaluate, right: Evaluate) -> Evaluate:
-    general = _GENERAL[node.function]
+    general, plain = _GENERAL[node.function], _PLAIN[node.function]
     constant = node.arguments[1]
     if isinstance(constant, Literal) and type(constant.value) in (str, int, float):
         # What most edge conditions are: a path against a text or a number. Python compares those as CEL does.
-        value, plain = constant.value, _PLAIN[node.function]
+        value = constant.value
         is_exact = type(value) is not str and abs(value) <= EXACT_MAX
         kinds = _NUMBERS if is_exact else frozenset({type(value)})
 
@@ -326,7 +327,13 @@ def _comparison(node: Call, left: Evaluate, right: Evaluate) -> Evaluate:
             return plain(found, value) if type(found) in kinds else general(found, value)
 
         return against
-    return lambda variables: general(left(variables), right(variables))
+
+    def between(variables: Variables) -> bool:
+        one, other = left(variables), right(variables)
+        kind = type(one)
+        return plain(one, other) if kind is type(other) and kind in _ORDERED else general(one, other)
+
+    return between
 
 
 # --- lists and maps ---

@@ -85,8 +85,8 @@ class Activities(Maps):
                 del scope.active[activity]
             self.settle_now(scope, node, unmapped(node, error))
 
-    def start_call(self, scope: Scope, node: GraphNode) -> None:
-        """Activate a node that is one call, in one step, as most are."""
+    def start_call(self, scope: Scope, node: GraphNode, place: str = "") -> None:
+        """Activate a node that is one call, in one step, as most are; `place` is the name of the activation if it is known."""
         call, steps, calls, limits = node.call, self.steps, self.calls, self.limits
         assert call is not None
         spec, message = call.spec, ""
@@ -104,7 +104,7 @@ class Activities(Maps):
             return
         self.steps, self.calls = steps + 1, calls + 1
         self._numbers = number = self._numbers + 1
-        place = self.place_of(scope, node) if node.loops else scope.path + node.name
+        place = place or (self.place_of(scope, node) if node.loops else scope.path + node.name)
         activity = Activity(scope, node, place, {number: _STEP})
         scope.active[activity] = None
         self.waits[number] = activity
@@ -461,6 +461,10 @@ class Activities(Maps):
             self.node_done(activity, found)
         if not was_taken and len(self.mailbox) < RECEIVED_MAX:
             self.mailbox.append((event, data))
+
+    def has_room_for(self, event: str) -> bool:
+        """Return whether a node waits for an event of this name, or the mailbox can keep it until one does."""
+        return len(self.mailbox) < RECEIVED_MAX or any(one.event == event for one in self.listens.values())
 
 
 def _rendered(call: Rendered, variables: dict[str, Any]) -> tuple[str, Any, str]:

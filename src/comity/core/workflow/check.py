@@ -17,9 +17,10 @@ from comity.core.expression import Expression
 from comity.core.expression.ast import Call as CallTree
 from comity.core.expression.ast import Has, Literal, Name, Select, walk
 from comity.core.expression.ast import Node as Tree
+from comity.core.orchestration.aggregate import OPTIONS
 from comity.core.workflow.graph import forward, reachable
 from comity.core.workflow.mapping import Path, Template, is_whole, shown_path, templates_of
-from comity.core.workflow.model import END, START, Call, Definition, Edge, Kind, Node
+from comity.core.workflow.model import END, START, Ask, Call, Definition, Edge, Kind, Node
 from comity.core.workflow.read import read_in_part
 from comity.core.workflow.source import Mistake, Source, of_document, read_source, shown
 from comity.core.workflow.types import ERROR, RUN, enum_of, fits, response_schema, schemas_at, type_of, types_of
@@ -235,6 +236,8 @@ class _Check:
                 self._check_condition(node.wait.match, (*path, "wait", "match"), node, None)
         if node.aggregate is not None:
             self._check_aggregate(node, path)
+        if node.ask is not None and node.ask.has_default and node.ask.options:
+            self._check_default(node.ask, (*path, "default"))
         if node.kind is Kind.RUN:
             self._check_run(node, path)
 
@@ -293,6 +296,10 @@ class _Check:
         strategy = node.aggregate.strategy
         if self._strategies is not None and strategy not in self._strategies:
             self._wrong((*path, "aggregate"), f"there is no strategy `{strategy}`{_near(strategy, self._strategies)}")
+        known = OPTIONS.get(strategy, node.aggregate.options)  # a strategy of the node's own takes what it likes
+        for name in node.aggregate.options:
+            if name not in known:
+                self._wrong((*path, "aggregate", name), f"`{strategy}` has no option `{name}`{_near(name, known)}")
         for place, name in enumerate(node.aggregate.of):
             if name not in self._definition.nodes:
                 self._wrong(
@@ -301,6 +308,13 @@ class _Check:
             elif name not in self._before[node.name]:
                 self._wrong((*path, "aggregate", "of", place), f"{name} does not run before {node.name}")
         self._check_templates(node.aggregate.options, (*path, "aggregate"), node)
+
+    def _check_default(self, ask: Ask, path: Path) -> None:
+        is_known = not any(True for _ in templates_of([ask.default, *ask.options]))
+        if is_known and ask.default not in ask.options:
+            options = [str(one) for one in ask.options]
+            near = _near(str(ask.default), options)
+            self._wrong(path, f"`{ask.default}` is none of the options {', '.join(options)}{near}")
 
     def _check_run(self, node: Node, path: Path) -> None:
         self._check_templates(node.input, (*path, "input"), node)

@@ -170,9 +170,13 @@ class Endings(ABC):
 
     def stop_activity(self, activity: Activity) -> None:
         """Cancel what an activation runs; forget what it only waits for, and settle it if that was all."""
-        for item in list(activity.items or ()):
-            item.is_abandoned = activity.is_abandoned
-            self.stop_activity(item)
+        if (each := activity.each) is not None:
+            each.is_stopped = True  # it begins no more items
+            for item in list(activity.items or ()):
+                item.is_abandoned = activity.is_abandoned
+                self.stop_activity(item)
+            if activity.each is None:
+                return  # the map ended with its last item
         if activity.below is not None and activity.below.ending is None:
             gone = response.failure("CALL_CANCELLED", f"{activity.node.spec.name} was stopped")
             self.end_scope(activity.below, "cancelled", gone, undoes=activity.scope.ending is None)

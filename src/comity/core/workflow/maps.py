@@ -70,11 +70,11 @@ class Maps(Endings):
             each.first_error = each.first_error or found.get("error")
             if each.failed > spec.tolerate and not each.is_stopped:
                 each.is_stopped = True
-                for one in activity.items:
+                for one in list(activity.items):
                     self.stop_activity(one)
         if not each.is_stopped:
             self._next_items(activity)
-        if not each.running and (each.is_stopped or each.next == len(each.items)):
+        if activity.each is each and not each.running and (each.is_stopped or each.next == len(each.items)):
             self._map_done(activity)
 
     def _map_done(self, activity: Activity) -> None:
@@ -83,8 +83,11 @@ class Maps(Endings):
         replies, activity.each = each.replies, None
         if each.failed > spec.each.tolerate:
             error = each.first_error or {}
-            what = f"{each.failed} of {len(replies)} items of {spec.name} failed, first: {error.get('message', '')}"
-            found = response.failure(error.get("code", "TARGET_FAILED"), what)
+            told = f"{each.failed} of {len(replies)} items of {spec.name} failed"  # an error may have the text of an exception
+            what = f"{told}, first: {error.get('message', '')}"
+            found = {**response.failure(error.get("code", "TARGET_FAILED"), what), "message": told}
+        elif each.is_stopped:
+            found = response.failure("CALL_CANCELLED", f"{spec.name} was stopped")
         else:
             data = [None if one is None else one.get("data") for one in replies]
             known = [one["confidence"] for one in replies if one is not None and "confidence" in one]

@@ -107,28 +107,29 @@ class Planner(Activities):
 
     def go_round(self, scope: Scope, node: GraphNode, edge: GraphEdge, found: dict[str, Any]) -> None:
         """Run a node once more if the edge to itself is taken, as `_settle` and `_turn` do but without the queue."""
-        variables, loop = scope.variables, scope.loops[node.loops[0]]
+        variables, loop, most = scope.variables, scope.loops[node.loops[0]], edge.spec.max
+        assert most is not None
         if self._decided is not None or scope.queued or scope.errors or found["status"] == "completed" or "error" in found:
             self.settle_now(scope, node, found)
             return
         variables[node.name] = variables["response"] = found
         try:
-            is_taken = edge.condition is None or edge.condition.holds(variables) is True
+            is_taken = edge.condition is None or edge.condition.holds(variables)
         except EvaluationError:
             is_taken = False  # `_route` says why
-        if not is_taken or not self._may_repeat(scope, edge):
+        counts = loop.counts or {}
+        turns = counts.get(edge.number, 0)
+        if not is_taken or turns >= most:
             self.settle_now(scope, node, found)
             return
         self._remember(scope, node, found)
-        if loop.counts is None:
-            loop.counts = {}
-        loop.counts[edge.number] = loop.counts.get(edge.number, 0) + 1
+        counts[edge.number], loop.counts = turns + 1, counts
         if loop.deferred is None:
             outgoing = [scope.graph.edges[number] for number in node.outgoing]
             loop.deferred = {one.number: False for one in outgoing if one.loop is None}
-        loop.turn += 1
+        loop.turn = turn = loop.turn + 1
         loop.error, loop.instruction = None, ""
-        self.start_call(scope, node)
+        self.start_call(scope, node, f"{scope.path}{node.name}@{turn}")
 
     def come_to_end(self, scope: Scope, node: GraphNode, found: dict[str, Any]) -> None:
         """Settle a node that did its work, that nothing follows and beside which nothing runs, as `_settle` does."""
@@ -276,7 +277,8 @@ class Planner(Activities):
             if node.absorbed or node.number in scope.abandoned:
                 if node.number not in scope.abandoned:
                     said = found.get("error") or {}
-                    scope.warnings.append(f"{node.spec.name} failed: {said.get('code', '')} {said.get('message', '')}".strip())
+                    # Without its message: users read warnings, and it may be the text of an exception.
+                    scope.warnings.append(f"{node.spec.name} failed: {said.get('code', '')}")
                 return takes
             self.fail_scope(scope, node, found)
             return None

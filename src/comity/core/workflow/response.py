@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal
 
-from comity.errors import CODES
+import msgspec
+from msgspec import Meta, Struct, UnsetType, to_builtins
+
+from comity.errors import CODES, CallerError
 
 OK: Final = frozenset({"success", "partial", "completed"})
 SENT_BACK: Final = "TARGET_SENT_BACK"
@@ -23,6 +26,51 @@ def failure(code: str, message: str, **facts: Any) -> dict[str, Any]:
     if facts:
         error["facts"] = facts
     return {"status": "failure", "outcome": "error", "error": error, "message": message}
+
+
+class GivenError(Struct, frozen=True, forbid_unknown_fields=True):
+    """The error of a response that a person gives."""
+
+    code: Annotated[str, Meta(min_length=1)] = "TARGET_FAILED"
+    message: str = ""
+    retryable: bool = False
+    facts: dict[str, Any] | UnsetType = msgspec.UNSET
+    node: str | UnsetType = msgspec.UNSET
+
+
+class GivenResponse(Struct, frozen=True, forbid_unknown_fields=True):
+    """A response as a person gives it, who may leave out all but the data."""
+
+    status: Literal[
+        "success", "partial", "failure", "clarification_needed", "completed", "retry_with_instruction", "cancelled"
+    ] = "success"
+    outcome: str | UnsetType = msgspec.UNSET
+    data: Any = None
+    message: str | UnsetType = msgspec.UNSET
+    confidence: Annotated[float, Meta(ge=0, le=1)] | UnsetType = msgspec.UNSET
+    warnings: list[str] | UnsetType = msgspec.UNSET
+    next_step_hint: str | UnsetType = msgspec.UNSET
+    degraded: bool | UnsetType = msgspec.UNSET
+    error: GivenError | UnsetType = msgspec.UNSET
+
+
+_OUTCOMES: Final = {
+    "success": "success", "completed": "success", "partial": "partial", "clarification_needed": "needs_input",
+    "cancelled": "cancelled",
+}  # fmt: skip
+
+
+def given_response(value: Any, path: str) -> dict[str, Any]:
+    """Return the response of a node that a person gives. Raises `CallerError` for anything else at `path`."""
+    try:
+        given = msgspec.convert(value, GivenResponse)
+    except msgspec.ValidationError as error:
+        raise CallerError(f"{path} is no reply of a node: {error}") from None
+    outcome = _OUTCOMES.get(given.status, "error")
+    if outcome in {"error", "cancelled"} and given.error is msgspec.UNSET:
+        given = msgspec.structs.replace(given, error=GivenError(message=given.message or "the step failed"))
+    found: dict[str, Any] = to_builtins(given)
+    return {**found, "outcome": found.get("outcome", outcome)}
 
 
 def is_failure(response: dict[str, Any]) -> bool:

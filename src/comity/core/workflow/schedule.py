@@ -172,7 +172,7 @@ def due(schedule: Schedule, now_ms: int, zone: tzinfo, *, is_busy: bool) -> Due:
     """Return what is due: by `missed` for times noticed late, by `overlap` while the run before has not ended (`is_busy`)."""
     passed: list[int] = []
     at_ms, count = schedule.next_at, 0
-    if not schedule.cron and at_ms is not None and at_ms <= now_ms:  # the middle of a long absence need not be counted out
+    if not schedule.cron and at_ms is not None:  # the middle of a long absence need not be counted out
         count = max((now_ms - at_ms) // schedule.every_ms - MISSED_RUNS_MAX, 0)
         at_ms += count * schedule.every_ms
     while at_ms is not None and at_ms <= now_ms:

@@ -31,9 +31,8 @@ class Role(IntEnum):
     PAUSE = 3  # before another attempt
     DELAY = 4  # of a wait node
     EVENT = 5
-    DEADLINE = 6  # of the run
-    UNDO = 7
-    UNDO_PAUSE = 8
+    UNDO = 6
+    UNDO_PAUSE = 7
 
 
 class LoopState(Struct, gc=False):

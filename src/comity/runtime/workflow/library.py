@@ -66,12 +66,7 @@ class Library:
 
     def _check_input(self, definition: Definition, data: Any) -> None:
         """Raise `CallerError` for an input that a workflow does not take."""
-        graph_input = self.store.pin(definition, self._library).graph.input_validator
-        if graph_input is not None and not graph_input.is_valid(data):
-            errors = [one for one, _ in zip(graph_input.iter_errors(data), range(10), strict=False)]
-            problems = tuple(Problem(".".join(map(str, ("input", *one.instance_path))), one.message) for one in errors)
-            what = "; ".join(f"{one.path}: {one.message}" for one in problems)
-            raise CallerError(f"the input of {definition.name} is not what it takes: {what}", problems=problems)
+        check_input(self.store.pin(definition, self._library), data)
 
     def _found(self, workflow: str | Definition) -> Definition:
         definition = self._library.get(workflow) if isinstance(workflow, str) else workflow
@@ -119,3 +114,13 @@ class Library:
             found = None if address is None else address.agent.capabilities.get(capability)
             self._takes[key] = frozenset() if found is None else frozenset(found.inputs.json_schema().get("properties", ()))
         return self._takes[key]
+
+
+def check_input(program: Program, data: Any) -> None:
+    """Raise `CallerError` for an input that a compiled workflow does not take."""
+    graph_input = program.graph.input_validator
+    if graph_input is not None and not graph_input.is_valid(data):
+        errors = [one for one, _ in zip(graph_input.iter_errors(data), range(10), strict=False)]
+        problems = tuple(Problem(".".join(map(str, ("input", *one.instance_path))), one.message) for one in errors)
+        what = "; ".join(f"{one.path}: {one.message}" for one in problems)
+        raise CallerError(f"the input of {program.graph.definition.name} is not what it takes: {what}", problems=problems)

@@ -15,20 +15,24 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from comity.core.agent.disclosure import spoken
 from comity.core.call.limits import CALLS_CEILING, WARNINGS_MAX, Limits
 from comity.core.call.machine import CANCEL, PAUSED, RUNNING, SETTLED
 from comity.core.envelope.envelope import Background, Error, Reply, encode
 from comity.core.envelope.envelope import Status as ReplyStatus
+from comity.core.envelope.usage import NO_USAGE
 from comity.core.journal.records import Saved
 from comity.core.workflow import history
+from comity.core.workflow.activities import RECEIVED_MAX
 from comity.core.workflow.history import Command, Event, encode_event
 from comity.core.workflow.planner import Planner
 from comity.core.workflow.replay import fold
 from comity.core.workflow.response import failure, is_failure, response_of
-from comity.errors import UnavailableError
+from comity.errors import CallerError, UnavailableError
 from comity.runtime.call.call import Call
 from comity.runtime.call.draft import Draft
 from comity.runtime.call.replay import count_begun
+from comity.runtime.call.run import Handed
 from comity.runtime.call.tasks import after_a_turn
 from comity.runtime.workflow.host import Host
 from comity.runtime.workflow.store import OUTLINE_BYTES, Pages, Question, RunRecord, Status
@@ -104,8 +108,13 @@ class Run:
                 return self._ended(planner.finish)
             if alone is not None:
                 self._inline = alone.step
-                reply = await self._call_alone(planner, alone)
-                settled = self._settled(alone.step, reply)
+                opened, handed = self._open_alone(planner, alone)
+                if handed is not None:
+                    await handed
+                if isinstance(opened, Call) and opened.is_delivered:
+                    settled = self._settled(alone.step, self.call.given(opened.delivered))
+                else:
+                    settled = self._settled(alone.step, await self._reply_to(opened))
                 self._inline = None
                 if not self._inbox:
                     commands = self._take(planner, settled)
@@ -118,10 +127,10 @@ class Run:
                 await self._waiter
             if self._queued:
                 self._start_queued()
-            commands = self._take(planner, self._inbox.popleft())
+            commands = self._take_next(planner)
 
-    async def _call_alone(self, planner: Planner, command: history.Call) -> Reply:
-        """Make a call and wait for its reply: its code is run in the task of the run, unless others have to have a turn."""
+    def _open_alone(self, planner: Planner, command: history.Call) -> tuple[Call | Coroutine[Any, Any, Reply], Handed | None]:
+        """Make a call; its code is handed over to be run in the task of the run, unless others have to have a turn."""
         path = self._flows.path
         self._along += 1
         if planner.now_ms > self._since_ms + ALONG_MS or self._along > ALONG_MAX:
@@ -133,12 +142,13 @@ class Run:
             opened = self._call(planner, command)
         finally:
             handed = path.batches.handed(opened)
+        return opened, handed
+
+    async def _reply_to(self, opened: Call | Coroutine[Any, Any, Reply]) -> Reply:
+        """Wait for the reply of a call that does not end in the task of the run."""
         if not isinstance(opened, Call):
             return await opened
-        if handed is not None:
-            await handed
-        if not opened.is_delivered:
-            await path.reply_of(opened)
+        await self._flows.path.reply_of(opened)
         return self.call.given(opened.delivered)
 
     def _begin(self, given: Any) -> tuple[Planner, list[Command]]:
@@ -197,6 +207,16 @@ class Run:
                 self._inbox.append(history.Settled(self._flows.now_ms(), step, gone))
         return [one for one in commands if getattr(one, "step", None) not in stopped]
 
+    def _take_next(self, planner: Planner) -> list[Command]:
+        """Take the oldest event of the inbox; an event that the run has no room for fails its waiter and changes nothing."""
+        event = self._inbox.popleft()
+        if type(event) is not history.Received or planner.has_room_for(event.event):
+            return self._take(planner, event)
+        if (ack := self._acks.pop(id(event), None)) is not None and not ack.done():
+            what = f"run {self.run_id} keeps {RECEIVED_MAX:,} events that no node has waited for, and no more"
+            ack.set_exception(CallerError(what, code="WORKFLOW_STATE_CONFLICT"))
+        return []
+
     def _take(self, planner: Planner, event: Event) -> list[Command]:
         """Plan what follows from an event, and journal the event; the last one together with the record of the run's end."""
         flows = self._flows
@@ -209,7 +229,7 @@ class Run:
         page = self._pages.add(line)
         commands = planner.apply(event)  # pure: nothing of it is done before the event is journaled
         if planner.finish is None:
-            flows.journal.append((page,), None, self.call.terms)
+            flows.journal.append((page,), None, None if self.call.way.fence is None else self.call.terms)
         else:
             self._write_end(page)
         if self._acks and (ack := self._acks.pop(id(event), None)) is not None and not ack.done():
@@ -231,6 +251,11 @@ class Run:
         is_own = answered == f"{self.run_id}.{event.step}" and not is_failure(event.reply)
         return is_own and self._flows.path.placement.ends_come_first
 
+    @property
+    def takes_at_once(self) -> bool:
+        """Whether an event from outside is journaled now, not after the step that the run itself waits for."""
+        return self._inline is None
+
     def push(self, event: Event, ack: asyncio.Future[None] | None = None) -> None:
         """Give the run an event from outside; `ack` is resolved once the event is in the history."""
         self._inbox.append(event)
@@ -239,6 +264,13 @@ class Run:
         self._wake()
         if self._inline is not None and (isinstance(event, history.Cancelled) or self._is_deadline(event)):
             self._stop(self._inline)
+
+    def release(self) -> None:
+        """Resolve the waiters of events that came after the end."""
+        for ack in self._acks.values():
+            if not ack.done():
+                ack.set_result(None)
+        self._acks.clear()
 
     def _is_deadline(self, event: Event) -> bool:
         return isinstance(event, history.Fired) and self.planner is not None and event.timer == self.planner.deadline
@@ -319,11 +351,13 @@ class Run:
     def _settled(self, step: int, reply: Reply) -> history.Settled:
         usage, now_ms = reply.usage, self._flows.path.clock.now_ns() // 1_000_000
         self._answered[step] = reply.request_id
-        used = (usage.prompt_tokens, usage.completion_tokens, usage.calls, usage.cost)
         over = "" if reply.error is None else self._over(reply)
         if self._undoing and step in self._undoing and self.planner is not None:
             self._undoing.discard(step)
             self._set_limits(self.planner)
+        if usage is NO_USAGE and not over:
+            return history.Settled(now_ms, step, response_of(reply))
+        used = (usage.prompt_tokens, usage.completion_tokens, usage.calls, usage.cost)
         return history.Settled(now_ms, step, response_of(reply), *used, over)
 
     def _call(self, planner: Planner, command: history.Call) -> Call | Coroutine[Any, Any, Reply]:
@@ -415,6 +449,11 @@ class Run:
             self._flows.path.settlement.put_aside(self.call)
         for one in self._steps.values():
             one.cancel()
+        gone = UnavailableError("the node does not hold the run any more; tell it again", code="NODE_CLOSED")
+        for ack in self._acks.values():
+            if not ack.done():
+                ack.set_exception(gone)
+        self._acks.clear()
         self.call.waiters = None  # which hold the run, and the garbage collector does not look into a call
 
     def view(self) -> RunRecord:
@@ -507,7 +546,8 @@ def reply_of(finish: history.Finish) -> Reply:
         error = found.get("error") or {"code": "TARGET_FAILED", "message": "the run failed"}
         facts = {name: value for name, value in error.items() if name not in {"code", "message", "retryable"}}
         made = Error.of(error["code"], str(error.get("message", "")), retryable=bool(error.get("retryable")), facts=facts)
-        return Reply(status=ReplyStatus.ERROR, error=made, message=made.message, data=found.get("data"))
+        told = spoken(made, str(found.get("message") or made.message), is_below=True)  # the error is for programs
+        return Reply(status=ReplyStatus.ERROR, error=made, message=told, data=found.get("data"))
     confidence = found.get("confidence", 1.0)
     message = found.get("message", "")
     if found["status"] == "partial":

@@ -7,8 +7,10 @@ started again without being run twice.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime, tzinfo
 from functools import partial
 from typing import Any, Final, Protocol
@@ -27,12 +29,15 @@ from comity.core.workflow.read import DefinitionError
 from comity.core.workflow.schedule import EVERY_MS_MIN, Missed, Overlap, Schedule, due, next_time
 from comity.errors import CallerError, ComityError, DocumentChangedError, UnavailableError
 from comity.ports import Journal
+from comity.runtime.call.draft import check_names
+from comity.runtime.call.tasks import release
 from comity.runtime.session.sealing import Seal
 from comity.runtime.workflow.timers import Timers
 
 log = logging.getLogger("comity")
 TIMER: Final = -2  # the number of the timer of a schedule
 STARTED_AGAIN_MS: Final = 10_000  # after a time was taken, its run is started by another node, unless it has been
+CHANGES_MAX: Final = 10  # attempts to write a change, while other processes write the schedule too
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _decode = msgspec.json.Decoder(Schedule).decode
 _encode = msgspec.json.Encoder().encode
@@ -103,6 +108,7 @@ class Schedules:
 
         Raises `CallerError` for a schedule that cannot be, and `DefinitionError` for a workflow with mistakes.
         """
+        check_names(user_id=user_id, tenant_id=tenant_id)
         if not _NAME.fullmatch(name):
             raise CallerError(f"the schedule {name!r} must be named with letters, digits, - and _, 64 at most")
         every_ms = duration_ms(every) if every else 0
@@ -132,7 +138,7 @@ class Schedules:
             raise CallerError(str(error)) from None
         if made.next_at is None:
             raise CallerError(f"cron {cron!r} names a day that never comes")
-        return await self._changed(name, made)
+        return await self._changed(name, lambda _: made)
 
     def list(self) -> _Listed:
         """Return every schedule, by name."""
@@ -144,15 +150,17 @@ class Schedules:
 
     async def pause(self, name: str) -> Schedule:
         """Start no more runs until `resume`. Runs that have begun go on."""
-        return await self._changed(name, replace(self.get(name), is_paused=True))
+        return await self._changed(name, lambda stored: replace(_known(name, stored), is_paused=True))
 
     async def resume(self, name: str) -> Schedule:
         """Start runs again, from the next time on: what passed while it was paused was not missed."""
-        schedule = self.get(name)
+        return await self._changed(name, lambda stored: self._resumed(_known(name, stored)))
+
+    def _resumed(self, schedule: Schedule) -> Schedule:
         if not schedule.is_paused:
             return schedule
         following = next_time(schedule, self._flows.now_ms(), _zone(schedule.zone))
-        return await self._changed(name, replace(schedule, is_paused=False, next_at=following))
+        return replace(schedule, is_paused=False, next_at=following)
 
     async def remove(self, name: str) -> None:
         """Forget a schedule. Runs that have begun go on."""
@@ -161,18 +169,38 @@ class Schedules:
         self._journal.remove(Document.SCHEDULE, name)
         self._flows.timers.discard(_timer(name), TIMER)
 
-    async def _changed(self, name: str, schedule: Schedule) -> Schedule:
-        stored = self._journal.load(Document.SCHEDULE, name)
-        version = 0 if stored is None else stored[0]
-        self._journal.append((Saved(Document.SCHEDULE, name, version + 1, self._written(schedule)),))
-        await self._flows.durable()
-        self._arm(schedule)
-        return schedule
+    async def _changed(self, name: str, change: Callable[[Schedule | None], Schedule]) -> Schedule:
+        """Write what `change` makes of the stored schedule, and return it once it is durable.
+
+        Raises `DocumentChangedError` if other processes wrote the schedule during each of `CHANGES_MAX` attempts.
+        """
+        attempt = 1
+        while True:
+            stored = self._journal.load(Document.SCHEDULE, name)
+            version, data = (0, b"") if stored is None else stored
+            before = None if stored is None else self._read(name, data)
+            schedule = change(before)
+            if schedule == before:
+                await self._flows.durable()
+                return schedule
+            based_on = Version(Document.SCHEDULE, name, version, 0 if before is None else checksum(data))
+            written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            record = Saved(Document.SCHEDULE, name, version + 1, self._written(schedule))
+            self._journal.append((record,), partial(release, written), Terms(documents=(based_on,)))
+            try:
+                await written
+            except DocumentChangedError:  # another process took a time of it meanwhile
+                if attempt >= CHANGES_MAX:
+                    raise
+                attempt += 1
+            else:
+                self._arm(schedule)
+                return schedule
 
     def _stored(self, name: str) -> tuple[int, Schedule, bytes]:
         stored = self._journal.load(Document.SCHEDULE, name)
         if stored is None:
-            raise CallerError(f"there is no schedule {name}", code="WORKFLOW_UNKNOWN")
+            raise _unknown(name)
         return stored[0], self._read(name, stored[1]), stored[1]
 
     def _written(self, schedule: Schedule) -> bytes:
@@ -200,7 +228,7 @@ class Schedules:
         now_ms = self._flows.now_ms()
         if schedule.starting:
             if not self._has_looked or now_ms - schedule.taken_at > STARTED_AGAIN_MS:
-                self._start(schedule, version, None)
+                self._start(schedule, None)
             return
         if schedule.is_paused or schedule.next_at is None or schedule.next_at > now_ms:
             self._arm(schedule)
@@ -219,9 +247,9 @@ class Schedules:
         self._taking.add(name)
         unchanged = Terms(documents=(Version(Document.SCHEDULE, name, version, checksum(data)),))
         record = Saved(Document.SCHEDULE, name, version + 1, self._written(taken))
-        self._journal.append((record,), partial(self._start, taken, version + 1), unchanged)
+        self._journal.append((record,), partial(self._start, taken), unchanged)
 
-    def _start(self, schedule: Schedule, version: int, error: Exception | None) -> None:
+    def _start(self, schedule: Schedule, error: Exception | None) -> None:
         """Start the runs of the times that were taken, if they were."""
         self._taking.discard(schedule.name)
         if error is not None:
@@ -251,13 +279,14 @@ class Schedules:
             runs=schedule.runs + started,
             problem=problem,
         )
-        # A version that another process wrote meanwhile, to pause it, is the newer one.
-        newest = self._journal.load(Document.SCHEDULE, schedule.name)
-        if newest is not None:
-            if newest[0] != version:
-                done = replace(done, is_paused=self._read(schedule.name, newest[1]).is_paused)
-            self._journal.append((Saved(Document.SCHEDULE, schedule.name, newest[0] + 1, self._written(done)),))
-            self._arm(done)
+        stored = self._journal.load(Document.SCHEDULE, schedule.name)
+        if stored is None:
+            return  # it was removed meanwhile
+        newest = self._read(schedule.name, stored[1])
+        if _as_made(newest) == _as_made(schedule):
+            newest = replace(done, is_paused=newest.is_paused)  # it may have been paused meanwhile
+            self._journal.append((Saved(Document.SCHEDULE, schedule.name, stored[0] + 1, self._written(newest)),))
+        self._arm(newest)  # a schedule that replaced this one stays as it is
 
     def _arm(self, schedule: Schedule) -> None:
         if schedule.is_paused or schedule.next_at is None:
@@ -275,6 +304,32 @@ def run_id_of(name: str, at_ms: int) -> str:
     """Return the id of the run that a schedule starts at a time."""
     at = datetime.fromtimestamp(at_ms // 1000, UTC)
     return f"{OWN}{name}-{at:%Y%m%dT%H%M%S}" + (f"{at_ms % 1000:03d}Z" if at_ms % 1000 else "Z")
+
+
+def _as_made(schedule: Schedule) -> Schedule:
+    """Return a schedule as `add` made it, without its progress: equal for two states of one schedule."""
+    return replace(
+        schedule,
+        is_paused=False,
+        next_at=None,
+        last_at=None,
+        last_run="",
+        starting=(),
+        taken_at=0,
+        runs=0,
+        skipped=0,
+        problem="",
+    )
+
+
+def _known(name: str, stored: Schedule | None) -> Schedule:
+    if stored is None:
+        raise _unknown(name)
+    return stored
+
+
+def _unknown(name: str) -> CallerError:
+    return CallerError(f"there is no schedule {name}", code="WORKFLOW_UNKNOWN")
 
 
 def _timer(name: str) -> str:

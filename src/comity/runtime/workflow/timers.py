@@ -11,6 +11,7 @@ from comity.ports import Clock
 
 # The loop's own timers count the time in which the machine was awake, so that a far one is looked at now and then.
 LOOK_S_MAX: Final = 300.0
+_HEAP_KEPT: Final = 64  # entries that stay although more than half of them are no longer waited for
 _Entry = tuple[int, int, str, int]  # when, in which order it was set, the run, the number of its timer
 
 
@@ -49,7 +50,7 @@ class Timers:
             self._count -= 1
             if not numbers:
                 del self._runs[run_id]
-            if len(self._heap) > 64 and len(self._heap) > 2 * self._count:
+            if len(self._heap) > max(_HEAP_KEPT, 2 * self._count):
                 self._heap = [entry for each in self._runs.values() for entry in each.values()]
                 heapq.heapify(self._heap)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 from typing import Any
@@ -14,13 +15,14 @@ from comity.core.workflow import history
 from comity.core.workflow.graph import Program
 from comity.core.workflow.history import Event, encode_event
 from comity.core.workflow.model import Definition
-from comity.core.workflow.replay import Difference, Moment, difference, forked, moments
+from comity.core.workflow.replay import Difference, Moment, difference, fold, forked, moments
+from comity.core.workflow.response import given_response, response_of
 from comity.core.workflow.why import Decision, decisions
 from comity.errors import CallerError, RefusedError
 from comity.ports import Journal
 from comity.runtime.call.path import CallPath
 from comity.runtime.workflow.handle import RunHandle
-from comity.runtime.workflow.library import Library
+from comity.runtime.workflow.library import Library, check_input
 from comity.runtime.workflow.store import Pages, RunRecord
 from comity.runtime.workflow.told import Told
 from comity.runtime.workflow.watching import RunEvent, Watchers
@@ -58,8 +60,10 @@ class TimeTravel(Library, ABC):
         run_id: str | None,
         events: Iterable[Event] = (),
         forked_from: str = "",
+        *,
+        program: Program | None = None,
     ) -> RunHandle:
-        """Begin a run, with a history where it is forked from another."""
+        """Begin a run, with a history and the compiled version that made it where it is forked from another."""
 
     def replay(self, run_id: str) -> list[Moment]:
         """Return every event of a run with what followed from it. Nothing is called."""
@@ -79,9 +83,21 @@ class TimeTravel(Library, ABC):
         return moments(self._first_program(self.get(run_id)), self.store.walk(run_id), self.store.program)
 
     def why(self, run_id: str, place: str | None = None) -> list[Decision]:
-        """Return how the edges of a run, or of one node, were decided, on what values, and what would have had to differ."""
+        """Return how the edges of a run, or of one node, were decided, on what values, and what would have had to differ.
+
+        Raises `CallerError` for a node that the workflow does not have.
+        """
         record = self.get(run_id)
-        return decisions(self.store.program(record.definition), self.store.events(run_id), place)
+        program = self.store.program(record.definition)
+        found = decisions(program, self.store.events(run_id), place)
+        if place is not None and not found:
+            _check_node(record, program, place)
+        return found
+
+    def counted(self, record: RunRecord) -> RunRecord:
+        """Return a record with the steps, calls and tokens of its history: a run that was killed did not write them."""
+        planner, _ = fold(self._first_program(record), self.store.walk(record.run_id), self.store.program)
+        return replace(record, steps=planner.steps, calls=planner.calls, tokens=planner.used.total_tokens)
 
     async def fork(
         self,
@@ -103,8 +119,6 @@ class TimeTravel(Library, ABC):
         input, replies: what is different: another input, or other replies by activation such as `{"score": {"data": …}}`.
         workflow: another version to go on with.
         """
-        from comity.core.workflow.response import response_of  # noqa: PLC0415
-
         if new_run_id is not None and (problem := chosen_id_problem(new_run_id)):
             raise CallerError(f"new_run_id {problem}", code="IDENTITY_INVALID")
         record = self.get(run_id)
@@ -112,16 +126,19 @@ class TimeTravel(Library, ABC):
             raise RefusedError(f"run {run_id} belongs to another user, who alone may fork it", code="IDENTITY_MISMATCH")
         events = self.store.events(run_id)
         old = self._first_program(record)
-        definition = old.graph.definition if workflow is None else self._found(workflow)
-        new = self.store.program(record.definition) if workflow is None else self.store.pin(definition, self._library)
+        if workflow is None:
+            new = self.store.program(record.definition)
+        else:
+            new = self.store.pin(self._found(workflow), self._library)
+        definition = new.graph.definition
         changed = {
-            place: response_of(one) if isinstance(one, Reply) else {"status": "success", "outcome": "success", **one}
+            place: response_of(one) if isinstance(one, Reply) else given_response(one, f"replies.{place}")
             for place, one in (replies or {}).items()
         }
         if changed:
             changed = await self.told.value(record, changed, "replies")
         if input is not ...:
-            self._check_input(definition, input)
+            check_input(new, input)
             input = await self.told.value(record, input, "input")  # noqa: A001
         made_id = new_run_id or self.path.ids.new_request(self.now_ms())[0]
         made = forked(
@@ -138,7 +155,15 @@ class TimeTravel(Library, ABC):
         assert isinstance(started, history.Started)
         await self._hold_address()
         handle = self._begin(
-            definition, started.input, record.user_id, record.tenant_id, record.session_id, made_id, made, forked_from=run_id
+            definition,
+            started.input,
+            record.user_id,
+            record.tenant_id,
+            record.session_id,
+            made_id,
+            made,
+            forked_from=run_id,
+            program=new,
         )
         if by:
             self._note(made_id, f"forked from {run_id} by {self.journal.names.of(by)}")
@@ -186,3 +211,11 @@ class TimeTravel(Library, ABC):
     def _first_program(self, record: RunRecord) -> Program:
         """Return the version a run began with: its record has the one it goes on with."""
         return self.store.program(record.began_as or record.definition)
+
+
+def _check_node(record: RunRecord, program: Program, place: str) -> None:
+    """Raise `CallerError` for a place (`node`, `node@2`, `each[3]/node`) whose node no workflow of the program has."""
+    names = [one.spec.name for one in program.graph.nodes]
+    inner = [one.spec.name for part in program.parts.values() for one in part.nodes]
+    if re.split(r"[@\[]", place.rpartition("/")[2])[0] not in {*names, *inner}:
+        raise CallerError(f"the workflow {record.workflow} has no node {place!r}; its nodes are {', '.join(names)}")

@@ -16,23 +16,24 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from comity.core.agent.agent import Agent
-from comity.core.call.limits import CHAIN_MAX, INPUTS_BYTES_MAX
+from comity.core.call.limits import CHAIN_MAX, INPUTS_BYTES_MAX, Limits
 from comity.core.document.payload import PayloadError, pack, unpack
 from comity.core.document.schema import Checked
 from comity.core.envelope.envelope import Error, Reply, Request
 from comity.core.envelope.envelope import Status as ReplyStatus
 from comity.core.envelope.request_id import chosen_id_problem
-from comity.core.journal.records import Document, Settled, StoredCall
+from comity.core.journal.records import Document, Settled, StoredCall, fingerprint
 from comity.core.tracing import trace_context
 from comity.core.tracing.trace_context import TraceContext
 from comity.core.workflow import history
+from comity.core.workflow.graph import Program
 from comity.core.workflow.history import Event, encode_event
 from comity.core.workflow.model import Definition
 from comity.errors import CallerError, ComityError, UnavailableError
 from comity.ports import Journal
 from comity.runtime.call.call import NEVER_MS
 from comity.runtime.call.context import Context
-from comity.runtime.call.draft import Arrival
+from comity.runtime.call.draft import Arrival, check_names
 from comity.runtime.call.replay import WORKFLOW as AGENT
 from comity.runtime.tracing.standing import placed
 from comity.runtime.workflow.handle import RunHandle
@@ -88,6 +89,8 @@ class Workflows(Telling):
     ) -> RunHandle:
         """Start a run and return it once it is durable. Under a `run_id` that is known, return that run and start nothing.
 
+        A `run_id` that is known with another user, tenant, workflow or input is refused: IDENTITY_REQUEST_ID_REUSED.
+
         `traceparent` and `tracestate` are the W3C headers it came with: what cannot be read begins a trace of its own.
         Raises `DefinitionError` for a workflow with mistakes, and `ComityError` for a run that is refused.
         """
@@ -112,17 +115,23 @@ class Workflows(Telling):
         is_own: bool = False,
     ) -> RunHandle:
         """Start a run, or find it, without waiting until it is durable; `is_own` if this node chose its id."""
+        check_names(user_id=user_id, tenant_id=tenant_id, **({} if session_id is None else {"session_id": session_id}))
         definition = self._found(workflow)
+        data = {} if data is None else data
         if run_id is not None:
             if not is_own and (problem := chosen_id_problem(run_id)):
                 raise CallerError(f"run_id {problem}", code="IDENTITY_INVALID")
             if (known := self._known(run_id)) is not None:
                 if (known.user_id, known.tenant_id) != (user_id, tenant_id) or known.workflow != definition.name:
                     raise CallerError(f"run_id {run_id} belongs to another run", code="IDENTITY_REQUEST_ID_REUSED")
+                run, stored = self._runs.get(run_id), self._root(run_id)
                 # A node that died between the two wrote the record and not the root: then nothing has begun.
-                if run_id in self._runs or known.status.has_ended or self._root(run_id) is not None:
+                if run is not None or known.status.has_ended or stored is not None:
+                    root = stored if run is None else run.call.request
+                    if not is_own and root is not None and not _has_input(root, definition, data):
+                        what = f"run_id {run_id} belongs to a run with another input"
+                        raise CallerError(what, code="IDENTITY_REQUEST_ID_REUSED")
                     return RunHandle(self, run_id)
-        data = {} if data is None else data
         self._check_input(definition, data)
         return self._begin(definition, data, user_id, tenant_id, session_id, run_id, remote=remote, chain=chain)
 
@@ -172,16 +181,15 @@ class Workflows(Telling):
         forked_from: str = "",
         remote: TraceContext | None = None,
         chain: tuple[str, ...] = (),
+        *,
+        program: Program | None = None,
     ) -> RunHandle:
         path, now_ns = self.path, self.path.clock.now_ns()
         now_ms = now_ns // 1_000_000
         new_id, trace_id = path.ids.new_request(now_ms)
         run_id = run_id or new_id
-        program = self.store.pin(definition, self._library)
-        try:
-            body = pack({"given": data}, "input", INPUTS_BYTES_MAX)
-        except PayloadError as error:
-            raise CallerError(str(error), problems=error.problems, code=error.code) from None
+        program = program or self.store.pin(definition, self._library)
+        body = _packed(data)
         request = Request(
             request_id=run_id,
             target=self._address,
@@ -286,6 +294,8 @@ class Workflows(Telling):
             ended = replace(run.view(), status=status, ended_at=now_ms, error_code=code, error_message=why)
             self.journal.append(self.store.save(ended))
         self._runs.pop(run.run_id, None)
+        self._woken.discard(run.run_id)
+        run.release()
         self.timers.forget(run.run_id)
         for waiter in self._waiters.pop(run.run_id, ()):
             if not waiter.done() and reply is not None:
@@ -349,6 +359,7 @@ class Workflows(Telling):
         self.path.calls.pop(run.run_id, None)
         run.call.waiters = None  # which hold the run, and the garbage collector does not look into a call
         del self._runs[run.run_id]
+        self._woken.discard(run.run_id)
         self._hold(record)
 
     def _hold(self, record: RunRecord) -> None:
@@ -386,10 +397,13 @@ class Workflows(Telling):
         if (live := self.path.sessions.find(request.tenant_id, request.session_id)) is not None:
             self.path.sessions.use(live, request, now_ms)  # however long the run has waited
         try:
-            return self._enter(request, self.path.clock.now_ns(), leftovers, replace(record, status=Status.RUNNING))
+            run = self._enter(request, self.path.clock.now_ns(), leftovers, replace(record, status=Status.RUNNING))
         except ComityError as error:
             self.postpone(request, leftovers, record, error)
             return None
+        if record.status is Status.WAITING:
+            self._woken.add(record.run_id)
+        return run
 
     def postpone(self, request: Request, leftovers: dict[str, Request], record: RunRecord, why: Exception) -> None:
         """Go on with a run a little later: it was refused, or the store could not be read."""
@@ -450,7 +464,7 @@ class Workflows(Telling):
             return
         run = self._runs.get(run_id)
         if run is not None:
-            run.push(history.Fired(self.now_ms(), number))
+            self._wake(run, history.Fired(self.now_ms(), number))
         elif run_id in self._parked:
             try:
                 self._unpark(run_id)
@@ -493,6 +507,21 @@ class Workflows(Telling):
         """Return whether a run has not ended."""
         record = self._known(run_id)
         return record is not None and not record.status.has_ended
+
+
+def _packed(data: Any) -> bytes:
+    """Return the body of the root call of a run with this input. Raises `CallerError` for an input that cannot be sent."""
+    try:
+        return pack({"given": data}, "input", INPUTS_BYTES_MAX)
+    except PayloadError as error:
+        raise CallerError(str(error), problems=error.problems, code=error.code) from None
+
+
+def _has_input(root: Request | StoredCall, definition: Definition, data: Any) -> bool:
+    """Return whether a run began with this input, as it was before personal data in it was hidden."""
+    body = Raw(_packed(data))
+    asked = Request("", root.target, definition.name, "", Limits(), NEVER_MS, body=body)
+    return fingerprint(asked) == (fingerprint(root) if isinstance(root, Request) else root.fingerprint)
 
 
 def unknown_run(run_id: str) -> CallerError:
