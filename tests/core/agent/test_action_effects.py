@@ -23,6 +23,8 @@ def touched(touches, **inputs):
         (["$.files"], {}, ()),
         (["$.files"], {"files": ["a", "b", "a"]}, ("a", "b")),
         (["$.change.files"], {"change": {"files": ["a", ["b"]]}}, ("a", "b")),
+        (["$.change.files"], {}, ()),
+        (["$.change.files"], {"change": None}, ()),
         (["$.changes.path"], {"changes": [{"path": "a"}, {"path": "b"}, {}]}, ("a", "b")),
         (["$.path", "docs"], {"path": "a"}, ("docs", "a")),
         (["$.path"], {"path": 5}, EVERYTHING),

@@ -504,3 +504,31 @@ def test_nothing_outside_a_json_schema_is_ever_fetched(schema):
 def test_a_path_is_written_with_dots_and_brackets():
     assert join("inputs", ["cash_flows", 2, "a", 0, 1]) == "inputs.cash_flows[2].a[0][1]"
     assert join("data", []) == "data"
+
+
+@pytest.mark.parametrize(("kind", "value"), [(Any, "x" * 40_000), (dict, {"a": "x" * 40_000}), (list[Any], ["x"] * 20_000)])
+def test_a_long_input_without_a_type_of_its_own_is_not_read_again(kind, value):
+    async def work(ctx, value, count: int): ...
+
+    work.__annotations__["value"] = kind
+    checker, _ = from_signature(work)
+    document = {"value": value, "count": 2}
+    raw = json.dumps(document).encode()
+    read = checker.check_read(raw, document)
+    assert read == checker.check(raw)
+    assert read.value == document
+    assert read.value["value"] is value
+    few = document | {"value": type(value)()}
+    for wrong in ({"count": "2"}, {"other": 1}, {"count": None}):
+        expected = checker.check(json.dumps(few | wrong).encode()).problems  # which the validator reads
+        assert (
+            expected
+            == checker.check_read(raw, document | wrong).problems
+            == checker.check(json.dumps(document | wrong).encode()).problems
+        )
+        assert expected
+    assert checker.check_read(raw, {"count": 2}).problems == checker.check(b'{"count": 2}').problems != ()
+    assert checker.check(raw[:-1]).problems == PythonType(dict, path="inputs").check(raw[:-1]).problems != ()
+    assert checker.check(b"[%b]" % raw).problems == checker.check(b"[1]").problems != ()
+    if kind is not Any:
+        assert checker.check_read(raw, document | {"value": "[[PHONE_1_kqzmtwbf]]"}).problems

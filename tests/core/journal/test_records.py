@@ -17,7 +17,7 @@ from comity.core.envelope.envelope import Background, Error, ExpectedOutput, Rep
 from comity.core.envelope.usage import Cost, Usage
 from comity.core.journal.audit import ENTRY_FIELDS, GENESIS, Pseudonyms, row, seal
 from comity.core.journal.records import (
-    PAUSED_AT,
+    HANDED_AT,
     Accepted,
     Document,
     Late,
@@ -27,6 +27,7 @@ from comity.core.journal.records import (
     Settled,
     StoredCall,
     StoredSession,
+    StoredState,
     entry,
     fingerprint,
     is_same,
@@ -206,7 +207,20 @@ def test_a_settled_call_is_kept_with_its_reply_and_without_its_request():
 def test_a_call_that_waits_for_a_person_is_kept_whole_and_belongs_to_no_node():
     call, question = request(), Reply.needs_input("may I?", request_id="r1")
     kept = stored(Paused(call, question, 7), "n1")
-    assert (kept.request, kept.reply, kept.settled_at, kept.node_id) == (call, question, None, PAUSED_AT)
+    assert (kept.request, kept.reply, kept.state) == (call, question, StoredState.PAUSED)
+
+
+@pytest.mark.parametrize(
+    ("record", "state"),
+    [
+        (Accepted(request(), 5, "n"), StoredState.OPEN),
+        (Accepted(request(), 5, HANDED_AT), StoredState.HANDED_OFF),
+        (Paused(request(), Reply.needs_input("may I?", request_id="r1"), 7), StoredState.PAUSED),
+        (Settled(request(), DONE, 7, HANDED_AT), StoredState.SETTLED),
+    ],
+)
+def test_a_stored_call_knows_its_state(record, state):
+    assert stored(record, record.node_id if type(record) is Settled else "n").state is state
 
 
 @pytest.mark.parametrize("record", [Accepted(request(), 5, "n"), Settled(request(), DONE, 7), Settled(request(), FAILED, 8)])

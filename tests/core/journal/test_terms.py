@@ -47,6 +47,7 @@ def test_a_call_times_out_with_its_caller_only_if_its_own_time_is_up() -> None:
         ended_with(_end(Status.CANCELLED, 5_000), _request("r.1", 4_000)),
     ]
     assert [str(end.reply.status) for end in ends] == ["timeout", "cancelled", "cancelled"]
+    assert [end.reply.error and end.reply.error.code for end in ends] == ["CALL_TIMEOUT", "CALL_CANCELLED", "CALL_CANCELLED"]
     assert [(end.request.request_id, end.reply.request_id, end.at_ms) for end in ends] == [("r.1", "r.1", 5_000)] * 3
 
 

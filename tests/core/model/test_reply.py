@@ -302,3 +302,13 @@ def test_objects_and_arrays_of_a_text_are_counted_together():
 def test_marks_of_thinking_within_a_text_that_is_json_are_content():
     reading = read(json.dumps(f"<think>x</think>{CLEAN}"))
     assert (reading.data, reading.repairs) == ({"n": 1}, ("string_encoded", "prose"))
+
+
+@pytest.mark.parametrize("before", ["", "Here it is: "])
+@pytest.mark.parametrize(
+    ("status", "is_checked"), [("success", True), ("completed", True), ("failure", False), ("clarification_needed", False)]
+)
+def test_only_a_result_must_have_the_data_that_was_asked_for(before, status, is_checked):
+    text = json.dumps({"thought": "t", "status": status, "data": {"n": "none"}, "message": "m"})
+    reading = read(before + text, data_schema=checker({"type": "object", "properties": {"n": {"type": "integer"}}}))
+    assert (reading.rung is Rung.FALLBACK) is is_checked

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from comity.core.access import Left, Role, Standing
 from comity.core.access.claims import AGENT_LIFE_S_MAX, USER_LIFE_S_MAX, encode
 from comity.engines.keys import KeyRing, Tokens, UsedTokens
+from comity.engines.keys import tokens as tokens_module
 from comity.engines.keys import used as used_module
 from comity.engines.keys.ring import KEYS_MAX, LOOK_MS, decode_bytes
 from comity.errors import CallerError, RefusedError
@@ -294,3 +295,19 @@ def test_a_revoked_token_stays_revoked_as_long_as_it_could_be_good(expires_s, ke
     assert set(ring.revoked.tokens) == {first, second}
     ring.revoke(token_id=third, now_ms=NOW + kept_s * 1000)
     assert set(ring.revoked.tokens) == {second, third}
+
+
+def test_a_token_that_no_node_would_read_is_not_signed():
+    tokens = make()
+    good = tokens.verify(agent_token(tokens), now_ms=NOW)
+    with pytest.raises(RefusedError, match="longer") as caught:
+        tokens.sign(replace(good, sid="s" * tokens_module.TOKEN_CHARS_MAX))
+    assert caught.value.code == "RIGHTS_SCOPE_EXCEEDED"
+
+
+def test_no_more_tokens_are_remembered_than_may_be(monkeypatch):
+    monkeypatch.setattr(tokens_module, "VERIFIED_MAX", 3)
+    tokens = make()
+    for _ in range(8):
+        assert tokens.verify(agent_token(tokens), now_ms=NOW).uid == "ann"
+        assert 1 <= len(tokens._verified) <= 3

@@ -107,6 +107,13 @@ def test_a_process_that_stands_still_right_after_it_entered_or_shared_loses_what
     second.leave()
 
 
+def test_the_first_beat_of_a_process_that_was_alone_comes_in_time(store):
+    alone = presence.Members(store, "n1", lease_ms=1)
+    alone.enter()
+    assert alone.beat() == 1
+    alone.leave()
+
+
 def test_the_number_of_a_process_is_read_from_its_lock_as_far_as_that_says(tmp_path):
     store = tmp_path / "s.db"
     members = presence.Members(store, "n1")

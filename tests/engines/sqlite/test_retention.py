@@ -402,3 +402,33 @@ def test_a_dry_sweep_counts_what_would_go_and_removes_nothing(tmp_path):
 
     key_for(tmp_path / "store.db")
     run(SqliteJournal(tmp_path / "store.db", "node"), scenario)
+
+
+def test_a_sweep_has_removed_nothing_until_it_removes_something() -> None:
+    assert [getattr(Pruned(), kind) for kind in KINDS] == [0] * len(KINDS)
+    assert (Pruned().total, Pruned(**dict.fromkeys(KINDS, 2)).total) == (0, 2 * len(KINDS))
+
+
+def test_a_run_goes_with_its_call_and_no_other_does(journal):
+    def kept(name: str) -> list[Saved]:
+        return [Saved(Document.RUN, name, 1, b"{}"), Saved(Document.RUN_EVENT, f"{name}\x1f0", 1, b"[]")]
+
+    async def scenario(journal: Journal) -> None:
+        await written(journal, accepted("old"), ended("old", 10), *kept("old"))
+        await written(journal, accepted("young"), ended("young", NOW), *kept("young"))
+        swept(journal, calls=Keep(age=SECOND))
+        for kind, key in ((Document.RUN, ""), (Document.RUN_EVENT, "\x1f0")):
+            assert [journal.load(kind, name + key) is not None for name in ("old", "young")] == [False, True]
+
+    run(journal, scenario)
+
+
+def test_rows_of_the_audit_go_up_to_the_first_that_is_young(journal):
+    async def scenario(journal: Journal) -> None:
+        await written(journal, accepted("a"), ended("a", NOW - 1_001), accepted("b"), ended("b", NOW - 1_000))
+        await written(journal, accepted("c"), ended("c", NOW))
+        assert swept(journal, audit=Keep(age=SECOND)).audit == 3
+        left = [(row.request_id, row.kind) for row in journal.rows() if row.kind != "cut"]
+        assert left == [("b", "settled"), ("c", "admitted"), ("c", "settled")]
+
+    run(journal, scenario)

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from death import let_go
 
 from comity import Agent, Context, Node, Status
 from comity.core.journal.records import Settled
@@ -265,7 +266,7 @@ def test_a_loop_that_was_closed_without_closing_the_journal_leaves_a_writer_that
     assert not journal._thread.is_alive()
     journal._reader.close()
     journal._writer.close()
-    os.close(journal.members._file)
+    let_go(journal.members)
     assert reopened(store) == {"a": True}
 
 

@@ -123,6 +123,7 @@ async def test_giving_back_an_old_lease_leaves_the_newer_one_of_the_same_process
     leases = leases_of(members)
     old = await leases.acquire("A")
     await leases.release(old)
+    assert leases._held == {}
     new = await leases.acquire("A")
     await leases.release(old)
     assert leases.find("A") == new

@@ -42,6 +42,10 @@ def test_what_becomes_free_rings_its_lane_unless_it_is_taken_in_the_same_transac
     listeners = {"node": (LANE,), "elsewhere": ("another lane",)}
     assert rings_of([(None, free), (None, other), (free, taken)], listeners) == {"node": {f"+{LANE}"}}
     assert rings_of([(None, free), (free, taken)], listeners) == {}
+    reserved = replace(free, holder=ME, fence=1)  # for a receiver that watches, and has not accepted it yet
+    assert rings_of([(None, free), (free, reserved)], listeners) == {}
+    assert rings_of([(reserved, replace(free, fence=1))], listeners)["node"] >= {f"+{LANE}"}
+    assert rings_of([(free, replace(free, lease_until=9))], listeners) == {}  # it was free before
 
 
 def test_a_pipe_without_a_reader_is_a_dead_node_and_is_removed(store):

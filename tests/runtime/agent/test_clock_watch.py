@@ -98,8 +98,13 @@ async def test_nothing_ticks_while_nothing_has_a_deadline(make_node, sleeper, cl
         assert 5 <= now_s() - begun_s <= 5 + LATE_S
 
 
-async def test_a_handoff_that_ran_out_while_the_machine_slept_is_told_at_once(make_node, clock):
-    async with make_node(clock=clock) as node:
+@pytest.mark.parametrize("has_receiver", [False, True])
+async def test_a_handoff_that_ran_out_while_the_machine_slept_is_told_at_once(make_node, clock, has_receiver):
+    async with make_node(clock=clock) as node, AsyncHandoffReceiver("other", ["rest"], node=node) as receiver:
+        watch = node._path.settlement.deadlines.watch
+        resting = asyncio.ensure_future(receiver.take()) if has_receiver else None
+        await asyncio.sleep(2 * TICK_S)
+        assert watch.is_parked  # a receiver that waits for work waits for no point in time
         manager = AsyncHandoffManager(project_id="p", agent_id="boss", node=node)
         handoff = await manager.create_handoff(capability_id="work", task="t", inputs={}, timeout_ms=3_000_000)
         waiting = asyncio.ensure_future(manager.await_result(handoff))
@@ -108,6 +113,10 @@ async def test_a_handoff_that_ran_out_while_the_machine_slept_is_told_at_once(ma
         begun_s = now_s()
         assert str((await waiting).status) == "timeout"
         assert now_s() - begun_s <= LATE_S + 0.1
+        await asyncio.sleep(40)  # the queue was looked at since, and nothing of it is due
+        assert watch.is_parked
+        if resting is not None:
+            resting.cancel()
 
 
 async def test_a_receiver_renews_at_once_after_a_step_and_one_that_lost_its_lease_stops(make_node, clock):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 
 import pytest
+import warm
 
 # Agents fork in every place where their code can run. A child that lived on would print its process id a second time.
 PROGRAM = """
@@ -126,7 +126,7 @@ STATUS = {"exit 3": 3, "exit text": 1, "exit": 0, "return": 1, "raise": 1, "_exi
 @pytest.fixture(scope="module")
 def outcome(tmp_path_factory):
     store = tmp_path_factory.mktemp("forked") / "work.db"
-    ran = subprocess.run([sys.executable, "-c", PROGRAM, store], capture_output=True, text=True, timeout=120, check=False)
+    ran = warm.run([sys.executable, "-c", PROGRAM, store])
     assert ran.returncode == 0, ran.stderr
     return ran
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 import threading
 import time
+import types
 
 import pytest
 
 from comity import Agent, Node
+from comity.runtime.agent.watchdog import LIBRARIES, OWN, is_own_work
 
 GIVE_UP_S = 20
 
@@ -33,6 +36,39 @@ def test_a_call_that_blocks_the_loop_is_named_while_it_blocks(caplog):
     assert [(lag.target, lag.capability) for lag in noticed] == [("SLOW", "BLOCK")]
     assert noticed[0].blocked_ms > 20
     assert 'run_in="process"' in caplog.text
+
+
+def stack(*calls: tuple[str, str]) -> types.FrameType:
+    """Return the innermost frame of functions that call each other, the first the last, each by its file and its name."""
+    found: list[types.FrameType] = []
+    inner = lambda: found.append(sys._getframe())  # noqa: E731
+    functions = [inner]
+    for file, name in calls:
+        scope = {"inner": functions[-1]}
+        exec(compile(f"def {name}():\n    inner()", file, "exec"), scope)  # noqa: S102
+        functions.append(scope[name])
+    functions[-1]()
+    return found[0].f_back
+
+
+LOOP = ("/usr/lib/asyncio/base_events.py", "_run_once")
+STEP = (f"{OWN}runtime/call/run.py", "_work")
+
+
+@pytest.mark.parametrize(
+    ("calls", "is_own"),
+    [
+        ([(f"{OWN}core/redaction/scan.py", "find"), (f"{OWN}runtime/call/path.py", "enter"), STEP, LOOP], True),
+        ([(f"{LIBRARIES[0]}/re.py", "compile"), (f"{OWN}core/redaction/scan.py", "find"), STEP, LOOP], True),
+        ([(f"{OWN}core/session/parts.py", "save"), LOOP], True),  # by a timer of the node
+        ([(f"{OWN}node/hosting.py", "lags"), ("/home/ann/agent.py", "block"), STEP, LOOP], False),
+        ([(f"{LIBRARIES[1]}/their_agents/slow.py", "block"), STEP, LOOP], False),
+        ([("/home/ann/agent.py", "block"), STEP, LOOP], False),
+        ([(f"{LIBRARIES[0]}/selectors.py", "select"), LOOP], False),
+    ],
+)
+def test_only_a_stack_without_code_of_agents_is_comitys_own(calls, is_own):
+    assert is_own_work(stack(*calls)) is is_own
 
 
 def test_with_no_call_under_way_the_watchdog_is_parked():

@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from comity import Agent, Context, Node, Status, Tool
+from comity import Agent, Context, Node, Reply, Status, Tool
 from comity.core.call.limits import INPUTS_BYTES_MAX
 from comity.errors import CallerError, RefusedError, UnavailableError
 
@@ -65,18 +65,38 @@ def spin_for_ever(pipe: str) -> None:
         time.sleep(0)
 
 
-def agent_with(function) -> Agent:
-    agent = Agent("A")
+def agent_with(function, name: str = "A") -> Agent:
+    agent = Agent(name)
     agent.capability("GO", run_in="process")(function)
     return agent
 
 
-def test_a_process_function_answers_from_another_process_which_is_kept_for_the_next_call():
-    async def go():
-        async with Node([agent_with(square)]) as node:
-            return [(await node.call("A", "GO", {"n": n}, user_id="u")).data for n in (3, 4)]
+ODDLY = ("none", "mute", "gone", "busy", "refused", "none", "after", "problems", "none")
 
-    first, second = asyncio.run(go())
+
+@pytest.fixture(scope="module")
+def replies() -> dict[str, list[Reply]]:
+    """What the functions and the tool of one node replied, which all run in processes."""
+    user = Agent("USER", tools_allowed=["echo"])
+
+    @user.capability("GO")
+    async def use(ctx: Context) -> list:
+        return await ctx.use_tool("echo", text="hi")
+
+    async def go():
+        agents = [agent_with(square, "SQUARE"), agent_with(fail_oddly, "ODD"), user]
+        async with Node(agents, tools=[Tool(name="echo", function=echo, run_in="process")]) as node:
+            asked = {"SQUARE": [{"n": 3}, {"n": 4}], "ODD": [{"kind": kind} for kind in ODDLY], "USER": [{}]}
+            return {
+                name: [await node.call(name, "GO", inputs, user_id="u") for inputs in several]
+                for name, several in asked.items()
+            }
+
+    return asyncio.run(go())
+
+
+def test_a_process_function_answers_from_another_process_which_is_kept_for_the_next_call(replies):
+    first, second = (reply.data for reply in replies["SQUARE"])
     assert (first["square"], second["square"]) == (9, 16)
     assert first["pid"] == second["pid"] != os.getpid()
 
@@ -94,13 +114,8 @@ def test_failures_in_a_process_are_typed_and_a_dead_process_is_replaced(caplog):
     assert [line.count("in fail\n") for line in caplog.messages] == [1, 1]  # the traceback of each crash, and of nothing else
 
 
-def test_an_odd_failure_in_a_process_is_told_whole_and_does_not_kill_it():
-    async def go():
-        async with Node([agent_with(fail_oddly)]) as node:
-            kinds = ("none", "mute", "gone", "busy", "refused", "none", "after", "problems", "none")
-            return [await node.call("A", "GO", {"kind": kind}, user_id="u") for kind in kinds]
-
-    first, mute, gone, busy, refused, _, after, problems, last = asyncio.run(go())
+def test_an_odd_failure_in_a_process_is_told_whole_and_does_not_kill_it(replies):
+    first, mute, gone, busy, refused, _, after, problems, last = replies["ODD"]
     assert first.data == last.data  # one process for all of them
     assert [one.error.code for one in (mute, gone)] == ["TARGET_CRASHED", "TARGET_CRASHED"]
     assert "Mute, which cannot be shown as text" in mute.error.message
@@ -151,18 +166,9 @@ def test_a_process_that_does_not_read_its_inputs_holds_up_nobody_else():
     assert answer == [pid, text]
 
 
-def test_a_tool_can_run_in_a_process():
-    agent = Agent("A", tools_allowed=["echo"])
-
-    @agent.capability("GO")
-    async def go(ctx: Context) -> list:
-        return await ctx.use_tool("echo", text="hi")
-
-    async def main():
-        async with Node([agent], tools=[Tool(name="echo", function=echo, run_in="process")]) as node:
-            return (await node.call("A", "GO", user_id="u")).data
-
-    pid, text = asyncio.run(main())
+def test_a_tool_can_run_in_a_process(replies):
+    (reply,) = replies["USER"]
+    pid, text = reply.data
     assert (pid != os.getpid(), text) == (True, "hi")
 
 

@@ -251,8 +251,9 @@ def test_personal_data_in_an_objective_or_user_id_never_enters_the_audit(make_no
     assert "4111 1111" not in told  # with its space: a hash may hold the digits
 
 
+@pytest.mark.parametrize("options", [{}, {"privacy": None}], ids=["hides", "does not hide"])
 @pytest.mark.parametrize("lost", [{1: 1, "1": 2}, {"a": {1: 1, "1": 2}}, [{1: 1, "1": 2}]])
-async def test_keys_that_become_one_lose_nothing_silently_whoever_sends_them(make_node, lost):
+async def test_keys_that_become_one_lose_nothing_silently_whoever_sends_them(make_node, lost, options):
     agent = Agent("A")
 
     @agent.capability("TAKE")
@@ -267,7 +268,7 @@ async def test_keys_that_become_one_lose_nothing_silently_whoever_sends_them(mak
     async def keep(ctx: Context) -> None:
         ctx.state["kept"] = lost
 
-    async with make_node([agent]) as node:
+    async with make_node([agent], **options) as node:
         sent = lost if isinstance(lost, dict) else {"x": lost}
         taken = [await node.call("A", "TAKE", sent, user_id="u") for _ in range(2)]  # its signature is read with the first
         given, kept = await node.call("A", "GIVE", user_id="u"), await node.call("A", "KEEP", user_id="u")

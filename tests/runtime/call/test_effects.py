@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import warm
 
 from comity import Agent, Context, Node, Tool
 from comity.core.agent.agent import DeclarationError
@@ -61,7 +61,7 @@ def test_what_had_ended_when_its_process_was_killed_at_once_does_not_run_again(t
     told = []
     for how in ("die", "go on"):
         command = [sys.executable, "-c", LIFE, str(tmp_path / "s.db"), how]
-        told += subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False).stdout.splitlines()
+        told += warm.run(command).stdout.splitlines()
     assert told == ["capability", "tool", json.dumps(["success", ["done", "paid"]])]
 
 
@@ -71,6 +71,58 @@ def on_disk(store: Path) -> list[str]:
         return [f"{row.kind} {row.target}" for row in read_rows(connection)]
     finally:
         connection.close()
+
+
+@pytest.mark.parametrize("has_effects", [True, False])
+def test_a_capability_with_effects_begins_once_what_it_follows_from_is_on_disk(tmp_path: Path, has_effects: bool) -> None:
+    store, seen = tmp_path / "s.db", []
+    agent, boss = Agent("A"), Agent("B")
+
+    @agent.capability("PICK")
+    async def pick() -> int:
+        return 1
+
+    @agent.capability("PAY", effects=has_effects)
+    async def pay() -> None:
+        seen.append(on_disk(store))
+
+    @boss.capability("GO")
+    async def go(ctx: Context) -> None:
+        await ctx.call("A", "PICK")
+        await ctx.call("A", "PAY")
+
+    flow = "workflow: w\nnodes:\n  p: {call: A/PICK}\n  u: {call: A/PAY, after: [p]}"
+
+    async def main() -> None:
+        async with Node([agent, boss], store=store) as node:
+            await node.call("A", "PAY", user_id="u")
+            await node.call("B", "GO", user_id="u")
+            node.workflows.add(flow)
+            await node.workflows.run("w", user_id="u", run_id="r")
+
+    asyncio.run(main())
+    steps = ["admitted A", "settled A", "admitted A"]
+    ends = [rows[-len(steps) :] == steps if number else rows == ["admitted A"] for number, rows in enumerate(seen[:3])]
+    assert ends == [has_effects] * 3
+
+
+def test_a_capability_with_effects_does_not_begin_where_the_store_cannot_be_written(tmp_path: Path) -> None:
+    agent, ran = Agent("A"), []
+
+    @agent.capability("PAY", effects=True)
+    async def pay() -> None:
+        ran.append(1)
+
+    async def main() -> str:
+        async with Node([agent], store=tmp_path / "s.db") as node:
+            connection = connect(tmp_path / "s.db")
+            connection.execute("DROP TABLE audit")
+            connection.close()
+            reply = await node.call("A", "PAY", user_id="u")
+            return reply.error.code
+
+    assert asyncio.run(main()) == "STORE_UNAVAILABLE"
+    assert ran == []
 
 
 @pytest.mark.parametrize(
@@ -140,16 +192,18 @@ async def test_a_caller_whose_time_ends_while_the_disk_is_slow_ends_on_time_and_
     from comity.engines.memory.journal import MemoryJournal
 
     class Slow(MemoryJournal):
-        """Takes ten seconds to say that something is written."""
+        """Takes ten seconds to say that something is written, from the effect on."""
 
         def append(self, records, then=None, terms=None):
-            later = None if then is None else lambda error: asyncio.get_running_loop().call_later(10, then, error)
+            is_slow = then is not None and acted
+            later = (lambda error: asyncio.get_running_loop().call_later(10, then, error)) if is_slow else then
             super().append(records, later, terms)
 
-    boss, hand = Agent("BOSS"), Agent("HAND")
+    boss, hand, acted = Agent("BOSS"), Agent("HAND"), []
 
     @hand.capability("ACT", effects=True)
     async def act() -> int:
+        acted.append(1)
         return 1
 
     @boss.capability("GO", timeout_ms=1_000)

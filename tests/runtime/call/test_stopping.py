@@ -253,6 +253,21 @@ async def test_places_held_by_code_that_does_not_stop_are_given_back_and_the_age
         assert (await node.call("A", "OK", user_id="u")).data == "ok"
 
 
+async def test_a_place_is_given_back_when_its_own_grace_is_over_whichever_were_given_back_before(make_node):
+    agent, enough = stubborn(concurrency=2)
+    loop = asyncio.get_running_loop()
+    async with make_node([agent]) as node:
+        last = 50 + int(PRESSED_GRACE_S * 1_750)
+        calls = [node.call("A", "STUBBORN", user_id="u", timeout_ms=timeout_ms) for timeout_ms in (50, last)]
+        await asyncio.gather(*calls)
+        begun_s = loop.time()
+        while len(node.strays) < 2:
+            await asyncio.sleep(0.01)
+        assert loop.time() - begun_s <= SEAT_GRACE_S + 0.02
+        enough.set()
+        await asyncio.sleep(0)
+
+
 async def test_a_waiting_call_that_would_run_out_of_time_gets_a_place_sooner(make_node):
     agent, enough = stubborn(concurrency=2)
     async with make_node([agent]) as node:

@@ -146,16 +146,17 @@ async def test_words_count_as_what_was_delivered_where_there_is_no_data(make_nod
     talker = Agent("TALKER")
 
     @talker.capability("SAY")
-    async def say() -> Reply:
-        return Reply.success(message="The market grows.")
+    async def say(data: int | None = None) -> Reply:
+        return Reply.success(data, message="The market grows.")
 
     async def ask(ctx: Context):
         await ctx.call("TALKER", "SAY")
+        await ctx.call("TALKER", "SAY", {"data": 7})
         await asyncio.sleep(60)
 
     async with make_node([*team(ask), talker]) as node:
         reply = await node.call("ORC", "PAR", user_id="u", timeout_ms=300)
-    assert reply.data["completed"][0]["data"] == {"message": "The market grows."}
+    assert [one["data"] for one in reply.data["completed"]] == [{"message": "The market grows."}, 7]
 
 
 @pytest.mark.parametrize("size", [1, 2 * REPLY_BYTES_MAX // PARTS_KEPT_MAX])

@@ -63,6 +63,38 @@ async def test_what_an_agent_says_on_purpose_reaches_the_user(make_node, capabil
     assert reply.message == document["error_message"] == "The scan is too dark to read."
 
 
+@pytest.mark.parametrize("capability", ["CRASH", "DOWN", "ASK", "BAD"])
+@pytest.mark.parametrize("more", ["", ", map: {over: [1, 2]}"], ids=["a step", "the items of a step"])
+async def test_no_failure_of_a_run_shows_its_user_an_exception_and_its_record_and_history_have_it(make_node, capability, more):
+    async with make_node(team()) as node:
+        node.workflows.add(f"workflow: w\nnodes:\n  c: {{call: ORC/{capability}{more}}}\n")
+        run = await node.workflows.start("w", user_id="u")
+        reply = await run.result()
+        history = str(node.workflows.replay(run.run_id))
+    assert reply.message
+    assert not [name for name in NAMES if name in reply.message], reply.message
+    for kept in (reply.error.message, run.record.error_message, history):
+        assert any(name in kept for name in NAMES)
+
+
+async def test_a_warning_of_a_run_about_a_step_it_did_without_names_no_exception(make_node):
+    async with make_node(team()) as node:
+        node.workflows.add(
+            "workflow: w\nnodes:\n  c: {call: ORC/DOWN}\n  d: {wait: 1s}\n  j: {join: any, after: [c, d]}\n"
+            "  e: {call: ORC/DOWN}\n  f: {wait: 1s}\n  k: {join: 1, after: [e, f]}\n"
+        )
+        reply = await node.workflows.run("w", user_id="u")
+    assert reply.warnings == ("c failed: TARGET_TEMPORARY_FAILURE", "e failed: TARGET_TEMPORARY_FAILURE")
+
+
+@pytest.mark.parametrize("capability", ["SAY", "RAISE"])
+async def test_what_an_agent_says_on_purpose_reaches_the_user_of_a_run(make_node, capability):
+    async with make_node(team()) as node:
+        node.workflows.add(f"workflow: w\nnodes:\n  c: {{call: ORC/{capability}}}\n")
+        reply = await node.workflows.run("w", user_id="u")
+    assert reply.message == "The scan is too dark to read."
+
+
 async def test_a_refused_user_is_told_no_rule_between_agents_and_a_caller_that_is_an_agent_is(make_node):
     busy = Agent("BUSY", status="maintenance")
     told: list[str] = []

@@ -10,6 +10,8 @@ import pytest
 from pydantic import BaseModel, Field
 
 from comity import Agent, Context, Node, Reply, SyncContext, SyncNode, bind
+from comity.core.call.limits import WARNINGS_MAX
+from comity.runtime.call.binding import typed
 from comity.runtime.call.options import CallOptions, RootOptions
 
 
@@ -21,6 +23,11 @@ class Quote(BaseModel):
 @dataclass
 class Point:
     x: int
+
+
+class Pair(BaseModel):
+    x: int
+    y: int
 
 
 analyst, lead, maths = Agent("ANL"), Agent("LEAD"), Agent("MATH")
@@ -176,6 +183,23 @@ async def test_a_function_of_two_agents_must_be_called_by_name(make_node):
 
         node.add(late)
         assert (await node.call(later, user_id="u")).data == 1
+
+
+def test_data_is_of_the_declared_type_or_a_warning_names_its_first_problem():
+    agent = Agent("A")
+
+    @agent.capability("GET")
+    async def get() -> Pair:
+        return Pair(x=1, y=2)
+
+    capability = agent.capabilities["GET"]
+    assert typed(Reply.success({"x": 1, "y": 2}), capability).data == Pair(x=1, y=2)
+    unfit = Reply.success({"x": "a", "y": "b"}, warnings=tuple(map(str, range(WARNINGS_MAX))))
+    told = typed(unfit, capability)
+    assert (told.data, len(told.warnings), told.warnings[0]) == (unfit.data, WARNINGS_MAX, "1")
+    assert told.warnings[-1].startswith("the data is not of the type that GET declares: data.x: ")
+    for reply, known in ((unfit, None), (Reply.failure("no", data={"x": 1, "y": 2}), capability)):
+        assert typed(reply, known) is reply
 
 
 def test_the_options_for_type_checkers_are_those_that_calls_take():

@@ -152,6 +152,26 @@ def test_the_inputs_are_checked_where_the_agent_is() -> None:
     play(case, [front()], [back([])])
 
 
+@pytest.mark.parametrize(("seconds", "said"), [(0.03, ["Ask", "Answer"]), (0.11, ["Ask", "Taken", "Answer"])])
+def test_a_call_that_is_answered_soon_costs_two_messages_and_any_other_is_acknowledged_once(
+    seconds: float, said: list[str]
+) -> None:
+    async def case(world: World, one: Node, two: Node) -> None:
+        for request_id in ("r", "s"):  # a node that has told once tells again
+            reply = await one.call("FRONT", "ASK", {"times": 2}, user_id="u", request_id=request_id)
+            assert reply.data["statuses"] == ["success", "success"]
+        for request_id in ("r.1", "r.2", "s.1", "s.2"):
+            about = [type(one).__name__ for _, _, one in world.network.sent if _about(one) == request_id]
+            assert about == said
+        assert [one.is_root for one in world.messages(wire.Taken)] == [False] * 4 * (len(said) - 2)
+
+    play(case, [front()], [back([], seconds=seconds)])
+
+
+def _about(message: wire.Message) -> str:
+    return message.request.request_id if isinstance(message, wire.Ask) else getattr(message, "request_id", "")
+
+
 @pytest.mark.parametrize("lost", [wire.Ask, wire.Taken, wire.Answer])
 def test_a_message_that_is_lost_is_made_up_for_and_nothing_runs_twice(lost: type) -> None:
     runs: list[int] = []

@@ -17,7 +17,7 @@ from comity.engines.clock import SystemIds
 from comity.testing import run_virtual
 
 NAMES = ("A", "B", "C", "D")
-SEEDS = 40
+SEEDS = 20
 ROOTS = 10
 CALLS_MAX = 20
 

@@ -101,9 +101,9 @@ async def test_what_waits_for_a_loan_goes_on_with_more_of_it_or_once_nothing_is_
 )
 async def test_a_loan_counts_if_it_has_no_less_than_the_one_before_and_ends_the_wait_it_answers(lent, to, loan, goes_on):
     world = World(Loan(2, 20), tokens=100)
-    asked = world.top.way.borrowing = asyncio.get_running_loop().create_future()
+    asked = world.top.way.borrowing = asyncio.Event()
     world.loans.received("n1", Lend("top", lent, to))
-    assert (world.top.way.loan, asked.done()) == (loan, goes_on)
+    assert (world.top.way.loan, asked.is_set()) == (loan, goes_on)
     assert world.top.account.limits == loan.of(world.limits)
 
 
@@ -119,6 +119,8 @@ async def test_a_loan_changes_nothing_of_a_call_that_is_not_served_here_or_runs_
 
 
 async def test_a_wish_is_repeated_until_it_is_answered_or_its_call_has_ended_or_moved():
+    failures: list[Any] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: failures.append(context))
     for end in (
         lambda world: setattr(world.top, "state", State.SETTLED),
         lambda world: world.served.clear(),
@@ -132,6 +134,7 @@ async def test_a_wish_is_repeated_until_it_is_answered_or_its_call_has_ended_or_
         end(world)
         await asyncio.sleep(1)
         assert (len(world.told), asked.done(), world.top.way.borrowing) == (3, True, None)
+        assert failures == []
 
 
 async def test_tokens_are_borrowed_once_more_than_half_are_used_and_once_at_a_time():

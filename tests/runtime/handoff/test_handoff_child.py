@@ -6,7 +6,7 @@ import asyncio
 
 from death import die
 
-from comity import Agent, AsyncHandoffReceiver, Context, Limits, Node
+from comity import Agent, AsyncHandoffManager, AsyncHandoffReceiver, Context, Limits, Node
 from comity.core.call.guardrail import redact_failures
 from comity.core.envelope.envelope import ExpectedOutput
 from comity.core.handoff.machine import State
@@ -140,3 +140,24 @@ async def test_several_can_be_awaited_at_once(make_node):
         _, serving = await serve(node, lambda handoff: handoff.inputs["n"])
         assert (await node.call("BOSS", "ALL", user_id="u")).data == list(range(3))
         serving.cancel()
+
+
+async def test_an_expectation_that_makes_no_sense_is_refused_in_a_call_too(make_node):
+    agent = Agent("BOSS")
+
+    @agent.capability("ASK")
+    async def ask(ctx: Context) -> str:
+        return (await ctx.hand_off("o11y", "investigate", expected_output={"fields": 7})).error.code
+
+    async with make_node([agent]) as node:
+        assert (await node.call("BOSS", "ASK", user_id="u")).data == "INPUT_VALIDATION_FAILED"
+        assert node.handoffs.queue.find() == []
+
+
+async def test_a_handoff_of_a_call_that_another_withdraws_has_failed_and_the_call_goes_on(make_node):
+    async with make_node([boss()]) as node:
+        calling = asyncio.ensure_future(node.call("BOSS", "ASK", user_id="u", request_id="r"))
+        await asyncio.sleep(1)
+        await AsyncHandoffManager(agent_id="BOSS", node=node, user_id="u").cancel("r.1")
+        reply = await asyncio.wait_for(calling, 5)
+        assert (reply.data["status"], reply.data["code"]) == ("error", "TARGET_FAILED")

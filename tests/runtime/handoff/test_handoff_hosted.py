@@ -9,9 +9,10 @@ from death import die
 from handoff_pair import code_of
 from pydantic import BaseModel
 
-from comity import Agent, AsyncHandoffManager, AsyncHandoffReceiver, Context, Limits, Node, Reply, Tool
+from comity import Agent, AsyncHandoffManager, AsyncHandoffReceiver, Context, Limits, Node, Reply, Status, Tool
 from comity.core.agent.agent import DeclarationError
 from comity.core.handoff.machine import State
+from comity.errors import UnavailableError
 from comity.testing import World
 
 
@@ -37,6 +38,14 @@ def o11y(**more):
     async def slow(ctx: Context) -> str:
         await asyncio.sleep(3600)
         return "late"
+
+    @agent.capability("unready")
+    async def unready() -> None:
+        raise UnavailableError("try later")
+
+    @agent.capability("wordless")
+    async def wordless(ctx: Context) -> Reply:
+        return Reply.success(ctx.request.message) if ctx.request.message else Reply(status=Status.NEEDS_INPUT)
 
     @agent.capability("ask")
     async def ask(ctx: Context) -> Reply:
@@ -71,6 +80,8 @@ async def test_what_the_agent_cannot_do_is_told_with_its_reason(make_node):
         manager = AsyncHandoffManager("checkout", "orchestrator", node=node)
         crashed = await manager.create_and_await("o11y", "crash")
         assert (crashed.state, crashed.reply.error.code) == (State.FAILED, "TARGET_CRASHED")
+        unready = await manager.create_and_await("o11y", "unready", timeout_ms=20_000)
+        assert (unready.state, unready.reply.error.message) == (State.FAILED, "try later")  # the agent was called: no refusal
         late = await manager.create_and_await("o11y", "slow", timeout_ms=2_000)
         assert late.state in {State.TIMEOUT, State.FAILED}
         bad = await manager.create_and_await("o11y", "investigate", inputs={"app": "x"}, expected_output={"fields": ["fix"]})
@@ -87,6 +98,17 @@ async def test_a_question_of_the_agent_is_asked_of_whoever_handed_off_and_its_an
                 assert entry.data["question"] == "Which app?"
                 await manager.provide_input(made, "checkout")
         assert (await manager.await_result(made)).result == {"cause": "checkout"}
+
+
+async def test_a_question_without_words_is_asked_all_the_same(make_node):
+    async with make_node([o11y()]) as node:
+        manager = AsyncHandoffManager("checkout", "orchestrator", node=node)
+        made = await manager.create_handoff("o11y", "wordless")
+        async for entry in manager.events(made):
+            if entry.kind == "input_required":
+                assert entry.data["question"] == "What should be done?"
+                await manager.provide_input(made, "nothing")
+        assert (await manager.await_result(made)).result == "nothing"
 
 
 async def test_a_handoff_that_is_withdrawn_ends_the_call_that_was_made_for_it(make_node):
@@ -124,7 +146,10 @@ async def test_a_receiver_that_a_program_has_on_the_node_has_the_work_and_the_ag
             await receiver.complete(made, {"cause": "by hand"})
             assert (await manager.await_result(made)).result == {"cause": "by hand"}
             waiting = await manager.create_handoff("o11y", "investigate", inputs={"app": "third"})
+            await asyncio.sleep(1)  # the agent has heard of it, and stood back
+            gone_s = asyncio.get_running_loop().time()
         assert (await manager.await_result(waiting)).result == {"cause": "N+1 in third"}
+        assert asyncio.get_running_loop().time() - gone_s < 1  # the agent is told, and does not look again after a while
         assert len(agent_seen_by[id(agent)]) == 2
 
 

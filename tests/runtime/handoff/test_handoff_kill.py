@@ -167,12 +167,9 @@ async def one_by_one(manager: AsyncHandoffManager, receivers: Receivers) -> tupl
 
 
 def switches(pid: int) -> int:
-    """Return how often the threads of a process were put on a core so far."""
-    total = 0
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        found = dict(line.split(":\t") for line in (task / "status").read_text().splitlines() if "ctxt" in line)
-        total += sum(map(int, found.values()))
-    return total
+    """Return how often the threads of a process went to sleep so far; how often another process took their core does not count."""
+    states = ((task / "status").read_text() for task in Path(f"/proc/{pid}/task").iterdir())
+    return sum(int(line.split()[1]) for state in states for line in state.splitlines() if line.startswith("voluntary_ctxt"))
 
 
 async def idle(receivers: Receivers) -> list[int]:

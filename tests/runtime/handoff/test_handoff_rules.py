@@ -11,9 +11,11 @@ from leftovers import grown, sizes
 
 from comity.contextcore.handoffs.receiver import AsyncHandoffReceiver
 from comity.core.call.guardrail import Allow, Guardrail, Stop
+from comity.core.redaction import Action, Policy
 from comity.errors import CallerError
 from comity.runtime.handoff import desk
 from comity.runtime.handoff import receiver as receiving
+from comity.runtime.session.privacy import Privacy
 
 
 @pytest.mark.parametrize(
@@ -196,3 +198,22 @@ async def test_a_node_keeps_no_more_after_handoffs_have_ended_in_every_way_than_
             found.append(sizes(receiver))
         assert grown(found[1], found[2]) == {}
         assert node.handoffs.leases._held == {}
+
+
+LONG = "ann@example.com " * 4_000
+
+
+async def test_a_long_handoff_that_the_policy_blocks_is_not_handed_off_and_its_words_are_not_recorded(make_node):
+    async with make_node(privacy=Privacy(policy=Policy({"EMAIL": Action.BLOCK}))) as node:
+        manager, _ = pair(node)
+        assert await code_of(manager.create_handoff("o11y", "investigate", LONG, handoff_id="h")) == "PRIVACY_BLOCKED"
+        assert node.handoffs.queue.find() == []
+        assert kinds(node) == [("h", "refused")]
+
+
+async def test_a_long_handoff_that_is_asked_for_twice_at_once_is_handed_off_once(make_node):
+    async with make_node() as node:
+        manager, receiver = pair(node)
+        asked = (manager.create_handoff("o11y", "investigate", LONG, handoff_id="h") for _ in range(2))
+        assert await asyncio.gather(*asked) == ["h", "h"]
+        assert [one.id for one in await receiver.take(5)] == ["h"]

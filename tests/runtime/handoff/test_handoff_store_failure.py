@@ -77,11 +77,14 @@ def test_who_waits_on_a_node_whose_store_has_failed_is_told_so():
 def test_a_receiver_whose_store_has_failed_loses_what_it_has_and_can_be_closed():
     async def scenario(world):
         node = await world.node([])
-        await handed_off(node)
+        for handoff_id in ("h", "i"):
+            await handed_off(node, handoff_id)
         receiver = AsyncHandoffReceiver("o11y", ["look"], node=node.node, lease_ms=3_000)
-        await node.within(receiver.take())
+        await node.within(receiver.take(2))
         await asyncio.sleep(0.5)
         node.break_store()
+        with pytest.raises(UnavailableError):  # it has that one still
+            await node.within(receiver.complete("i"))
         await asyncio.sleep(2)  # when its lease was to be renewed
         with pytest.raises(Exception, match="does not have h"):
             await node.within(receiver.complete("h"))

@@ -13,6 +13,8 @@ from comity.contextcore.handoffs.manager import AsyncHandoffManager
 from comity.contextcore.handoffs.receiver import AsyncHandoffReceiver
 from comity.core.handoff.machine import State
 from comity.errors import TargetError
+from comity.runtime.handoff.desk import LOOK_AGAIN_S
+from comity.testing import Fault, Kind, World
 
 # --- the protocol of the seed ---
 
@@ -114,6 +116,21 @@ async def test_a_deadline_that_passes_is_written_down_by_whoever_waits(make_node
         assert asyncio.get_running_loop().time() == pytest.approx(5, abs=0.1)
         assert node.handoffs.queue.get(made).state is State.TIMEOUT
         assert kinds(node, "settled") == [(made, "settled")]
+
+
+async def test_each_waiter_learns_of_its_deadline_also_after_another_has_passed(make_node):
+    async with make_node() as node:
+        manager, _ = pair(node)
+        began = asyncio.get_running_loop().time()
+
+        async def ended(timeout_ms):
+            made = await manager.create_handoff("o11y", "investigate", timeout_ms=timeout_ms)
+            assert (await manager.await_result(made)).state is State.TIMEOUT
+            return asyncio.get_running_loop().time() - began
+
+        deadlines_s = [2, 5, 5.5, LOOK_AGAIN_S + 9, 3 * LOOK_AGAIN_S]
+        took_s = await asyncio.gather(*(ended(round(one * 1000)) for one in deadlines_s))
+        assert took_s == pytest.approx(deadlines_s, abs=0.1)
 
 
 async def test_a_deadline_that_passes_is_written_down_by_whoever_asks(make_node):
@@ -220,6 +237,26 @@ def test_who_waits_on_the_node_that_hands_off_has_it_as_soon_as_it_is_durable(tm
                 await receiver.complete(made, "done")
 
     asyncio.run(scenario())
+
+
+def test_a_second_receiver_of_a_lane_misses_nothing_while_its_node_does_not_listen_yet():
+    async def scenario(world):
+        boss, worker = await world.node([]), await world.node([])
+        first, second, third = (AsyncHandoffReceiver("o11y", ["look"], node=worker.node) for _ in range(3))
+        looking = asyncio.ensure_future(worker.within(first.poll()))
+        taking = asyncio.ensure_future(worker.within(second.take()))
+        await asyncio.sleep(0)
+        manager = AsyncHandoffManager(node=boss.node, user_id="u")
+        await boss.within(manager.create_handoff("o11y", "look", handoff_id="h"))
+        (taken,) = await asyncio.wait_for(taking, LOOK_AGAIN_S / 3)  # the node is not told of what came before it listened
+        assert taken.id == "h"
+        await looking
+        appended = world.appends
+        assert await worker.within(third.poll()) == []
+        assert world.appends == appended  # the node listens already
+
+    slow = Fault(kind=Kind.STORE_SLOW, probability=1.0, where="n2", until_ms=3_000)
+    assert World(1, faults=[slow]).run(scenario).failure == ""
 
 
 def test_who_only_hands_off_leaves_the_calls_of_a_dead_node_alone(tmp_path):

@@ -130,6 +130,24 @@ def test_what_was_said_is_kept_though_a_call_reads_the_session_before_the_store_
     assert pair.told() == ["a", "b"]
 
 
+def test_a_session_is_settled_once_the_store_has_told_what_became_of_each_change() -> None:
+    pair = Pair()
+    live = pair.nodes[0].find("t", "s")
+    assert live is not None
+    for change in (pair.say, pair.end):
+        assert live.standing.is_settled
+        change(0, change.__name__)
+        assert not live.standing.is_settled
+        pair.journals[0].write()
+        assert not live.standing.is_settled
+        pair.journals[0].report()
+    assert live.standing.is_settled
+    pair.say(0, "mine")
+    pair.say(1, "theirs")  # of two nodes at once: one is refused, and repeated
+    assert pair.told() == ["end", "mine", "say", "theirs"]
+    assert live.standing.is_settled
+
+
 def test_what_was_said_stands_once_though_the_session_is_read_before_its_write_is_reported() -> None:
     pair = Pair()
     pair.use(1)

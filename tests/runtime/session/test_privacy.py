@@ -621,3 +621,22 @@ async def test_a_node_that_has_started_builds_no_patterns_while_calls_wait(make_
         monkeypatch.setattr(hints, "compile_test", None)  # a pattern that were built now would fail the call
         assert (await call(node)).ok
     assert CARD not in str(seen)
+
+
+async def test_names_that_no_agent_has_are_recorded_without_personal_data(make_node):
+    asked, agent = [], Agent("A")
+
+    @agent.capability("GO")
+    async def go(ctx: Context):
+        asked.append(await ctx.call("bob@example.com", "4111 1111 1111 1111"))
+        return await ctx.call("A", "pay 4111 1111 1111 1111")
+
+    async with make_node([agent]) as node:
+        told = await node.call("A", "GO", user_id="u")
+        mine = await node.call("ann@example.com", "GO", user_id="u")
+        await node.flush_spans()
+        recorded = repr((asked, told, node.audit.rows(), [node._journal.call(f"{told.request_id}.{one}") for one in (1, 2)]))
+        spans = repr(node.spans.find("{}"))
+    assert "ann@example.com" in mine.error.message  # a user's own words
+    for hidden in ("bob@example.com", "ann@example.com", "4111"):
+        assert hidden not in recorded + spans

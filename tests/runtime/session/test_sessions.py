@@ -16,6 +16,7 @@ from comity.engines.memory import journal as memory_journal
 from comity.engines.memory.journal import MemoryJournal
 from comity.errors import CallerError
 from comity.node.tending import SAVED_AT_ONCE
+from comity.runtime.session import sessions
 from comity.runtime.session.in_memory import LIVE_MAX, OWN_MAX
 from comity.runtime.session.live import ENDED_BYTES_MAX, Live
 from comity.runtime.session.sessions import SESSION_BYTES_MAX, is_new
@@ -433,6 +434,22 @@ async def test_a_session_is_bounded_in_bytes_and_says_so(make_node):
         live = node._path.sessions.find("default", "s")
         assert len(msgspec.json.encode(live.session)) <= SESSION_BYTES_MAX + 1_000
     assert codes == ["SESSION_FULL"] * 4
+
+
+async def test_what_replaces_a_fact_counts_in_its_place_and_what_is_too_much_is_refused(make_node, monkeypatch):
+    monkeypatch.setattr(sessions, "SESSION_BYTES_MAX", 100_000)
+    agent = Agent("A")
+
+    @agent.capability("FILL")
+    async def fill(ctx: Context) -> int:
+        for value in "vwx":
+            ctx.session.learn("k", value * 60_000)
+        with pytest.raises(CallerError, match="would hold"):
+            ctx.session.learn("other", "y" * 60_000)
+        return len(ctx.session.facts)
+
+    async with make_node([agent]) as node:
+        assert (await node.call("A", "FILL", user_id="u", session_id="s")).data == 1
 
 
 async def test_calls_that_ended_in_a_session_are_not_kept_whole_in_memory(make_node):

@@ -71,6 +71,14 @@ def spoken_of_code(error: Error) -> str:
     return _LATER if error.retryable else _SPOKEN.get(error.code, _FAILED)
 
 
+def spoken_of_part(error: Error, message: str, *, is_verdict: bool) -> str:
+    """Return what a user reads about a call that failed and was one part of the user's request.
+
+    message: that of the reply. is_verdict: the platform ended or refused the call, so the message is for the calling agent.
+    """
+    return spoken(error, message, is_below=is_verdict) if message else spoken_of_code(error)
+
+
 _WHAT_THEY_ARE: Final = ("agent", "capability")
 
 

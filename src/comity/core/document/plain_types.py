@@ -48,6 +48,15 @@ def _as_it_is(table: dict[str, Any]) -> dict[str, Any]:
     return table
 
 
+def as_read(kind: Any) -> type | None:
+    """Return what a value must be for the validator to take it as it was read: an object, a list, or anything; else None."""
+    if kind is Any or kind is object:
+        return object
+    if kind is dict or (typing.get_origin(kind) is dict and typing.get_args(kind) == (str, Any)):
+        return dict
+    return list if kind is list or (typing.get_origin(kind) is list and typing.get_args(kind) == (Any,)) else None
+
+
 def is_simple(kind: Any) -> bool:
     """Return whether a type, required or not, is a text, number or truth value, or a list of these: no table, and no null."""
     while typing.get_origin(kind) in {NotRequired, list}:

@@ -13,10 +13,12 @@ from collections.abc import Callable, Collection, Mapping
 from copy import deepcopy
 from difflib import get_close_matches
 from functools import cache, cached_property
+from types import MappingProxyType
 from typing import Any, NotRequired, Protocol
 
 import jsonschema_rs
 from msgspec import MsgspecError, Struct
+from msgspec.json import encode as _encode
 from pydantic_core import ValidationError
 from typing_extensions import TypedDict
 
@@ -45,6 +47,10 @@ class Checker(Protocol):
         """Return the value, or every problem."""
         ...
 
+    def check_read(self, raw: bytes, value: Any) -> Checked:
+        """Return what `check` does, of a document whose value as `unpack` reads it is there already."""
+        ...
+
     def json_schema(self) -> dict[str, Any]:
         """Return the schema as plain data."""
         ...
@@ -71,7 +77,10 @@ class JsonSchema:
 
     def check(self, raw: bytes) -> Checked:
         """Return the document as it is, or every problem."""
-        value = unpack(raw)
+        return self.check_read(raw, unpack(raw))
+
+    def check_read(self, _raw: bytes, value: Any) -> Checked:
+        """Return the value, or every problem."""
         if self._validator.is_valid(value):
             return Checked(value)
         problems = tuple(
@@ -98,11 +107,13 @@ class PythonType:
         reader: plain_types.Reader | None = None,
         is_simple: bool = False,
         is_plain: bool = False,
+        untyped: Mapping[str, type] = MappingProxyType({}),
     ) -> None:
         from pydantic import ConfigDict, PydanticUserError, TypeAdapter  # noqa: PLC0415  slow to import, needed on first use
 
         self._path = path
         self._names = names
+        self._untyped = untyped  # the inputs that are taken as they are read, and what they must be
         self.is_plain = is_plain  # it needs a reader then: the validator may read numbers in another way
         self._reader = reader  # that takes what is sound in less time; see `plain_types`
         # Packs and reads a value at once, where its types allow it.
@@ -119,13 +130,22 @@ class PythonType:
 
     def check(self, raw: bytes) -> Checked:
         """Return the typed value, or every problem."""
-        is_long = len(raw) >= ONE_GO_BYTES
-        if self._reader is not None and not is_long:
+        if len(raw) >= ONE_GO_BYTES:
+            if self._untyped:
+                try:
+                    return self.check_read(raw, in_one_go(unpack, raw))  # the validator takes five times as long to read it
+                except MsgspecError:
+                    pass  # the validator says what is wrong
+        elif self._reader is not None:
             decode, as_dict = self._reader
             try:
                 return Checked(as_dict(decode(raw)))
             except MsgspecError:
                 pass  # the validator says what is wrong, if anything is
+        return self._validated(raw)
+
+    def _validated(self, raw: bytes) -> Checked:
+        is_long = len(raw) >= ONE_GO_BYTES
         try:
             return Checked(in_one_go(self._read, raw) if is_long else self._validate(raw, strict=True))
         except ValidationError as error:
@@ -134,6 +154,21 @@ class PythonType:
             raise
         except BaseException as raised:  # a validator of the user's own can fail in any way
             raise SchemaError(f"{self._path}: its validator failed with {told(raised)}") from raised
+
+    def check_read(self, raw: bytes, value: Any) -> Checked:
+        """Return what `check` does. To read a long document again takes long; what has no type of its own is not."""
+        if len(raw) < ONE_GO_BYTES:
+            return self.check(raw)
+        if not self._untyped or not isinstance(value, dict):
+            return self._validated(raw)
+        kept = {
+            name: item
+            for name, item in value.items()
+            if isinstance(item, dict | list | str) and isinstance(item, self._untyped.get(name, ()))
+        }
+        small = {name: type(item)() if name in kept else item for name, item in value.items()}
+        checked = self._validated(_encode(small))
+        return checked if checked.problems else Checked(checked.value | kept)
 
     def _read(self, raw: bytes) -> Any:
         return self._validate(raw, strict=True)
@@ -174,8 +209,15 @@ def from_signature(function: Callable[..., Any], *, without: Collection[str] = (
     inputs.__pydantic_config__ = {"extra": "allow" if takes_any else "forbid", "allow_inf_nan": False}
     reader = None if takes_any else plain_types.reader(fields)
     is_simple = all(map(plain_types.is_simple, fields.values()))
+    untyped = {name: kind for name in fields if (kind := plain_types.as_read(hints.get(name, Any))) is not None}
     checker = PythonType(
-        inputs, path="inputs", is_closed=not takes_any, names=tuple(fields), reader=reader, is_simple=is_simple
+        inputs,
+        path="inputs",
+        is_closed=not takes_any,
+        names=tuple(fields),
+        reader=reader,
+        is_simple=is_simple,
+        untyped=untyped,
     )
     return checker, wants_context
 

@@ -1,9 +1,9 @@
 """The life of one handoff: work that lies in a queue until an agent takes it, wherever that agent runs.
 
-This file owns the machine and every rule about who may move it. An engine reads the stored handoff, asks `apply` what becomes
-of it, and writes the answer in the same transaction; so of two receivers one wins, and a receiver that lost its lease
-changes nothing. A lease has a fencing number, which grows each time a receiver gets the handoff. The deadline belongs to the
-call, and the process that notices that the deadline has passed writes that down.
+This file owns the state machine and every rule about who may change it. An engine reads the stored handoff, calls `apply`, and
+writes the result in the same transaction; so of two receivers one wins, and a receiver that lost its lease changes nothing. A
+lease has a fencing token, which grows each time a receiver gets the handoff. The deadline is that of the call; the first
+process that notices that it has passed records it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LEASE_MS: Final = 15_000
 
 
 class State(StrEnum):
-    """Where a handoff stands."""
+    """The state of a handoff."""
 
     PENDING = "pending"
     ACCEPTED = "accepted"
@@ -52,7 +52,7 @@ class Event(StrEnum):
     COMPLETE = "complete"
     FAIL = "fail"
     REJECT = "reject"
-    RELEASE = "release"  # its receiver died, fell silent or gave it back: the next one may take it
+    RELEASE = "release"  # its receiver died, stopped renewing its lease or released it: the next may take it
     CANCEL = "cancel"
     EXPIRE = "expire"
 
@@ -102,12 +102,12 @@ DEAD: Final = frozenset({State.FAILED, State.REJECTED, State.TIMEOUT})
 
 
 def advance(state: State, event: Event) -> State | None:
-    """Return the next state, or None where the event cannot happen."""
+    """Return the next state, or None if the event is invalid."""
     return TRANSITIONS[state].get(event)
 
 
 class Entry(Struct, frozen=True, array_like=True, gc=False):
-    """Something that happened to a handoff; `n` counts from 1, so a watcher can go on from the last it saw."""
+    """An entry of a handoff's history; `n` counts from 1, so a watcher can continue after the last it saw."""
 
     n: int
     at_ms: int
@@ -116,7 +116,7 @@ class Entry(Struct, frozen=True, array_like=True, gc=False):
 
 
 class Question(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
-    """What a receiver must know before it can go on."""
+    """A receiver's question to the caller."""
 
     text: str
     input_type: str = "text"  # text, choice, multi_choice, confirmation, file
@@ -127,12 +127,12 @@ class Question(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unk
 
 
 class Handoff(Struct, frozen=True, kw_only=True, gc=False):
-    """One handoff: the request, how it stands, and what has happened to it."""
+    """One handoff: its request, state and history."""
 
     request: Request
     lane: str  # where it waits: tenant, and agent or capability
-    made_by: str  # the node that hears of its end
-    settles: bool = True  # whether its end is the end of its call; else the call is part of a tree, which ends it
+    made_by: str  # the node to notify of its end
+    settles: bool = True  # whether its end settles its call; else the call belongs to a tree, which settles it
     attempts_max: int = ATTEMPTS_MAX
     state: State = State.PENDING
     holder: str = ""  # node and receiver that have it, or for whom it is reserved while it is pending
@@ -148,12 +148,12 @@ class Handoff(Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing can happen to it any more."""
+        """Whether its state is final."""
         return self.state in ENDED
 
     @property
     def due_at(self) -> int | None:
-        """When a node has to look at it unless something happens before: its deadline, or the end of its lease."""
+        """Its deadline or the expiry of its lease, whichever is first; None once it has ended."""
         if self.state in ENDED:
             return None
         deadline_at, lease_until = self.request.deadline_at, self.lease_until
@@ -164,7 +164,7 @@ class Handoff(Struct, frozen=True, kw_only=True, gc=False):
         """Whether a receiver may take it."""
         return self.state is _PENDING and not self.holder
 
-    # The words of ContextCore's protocol, for those who use its calls.
+    # The names of ContextCore's protocol.
 
     @property
     def id(self) -> str:
@@ -173,7 +173,7 @@ class Handoff(Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def status(self) -> State:
-        """Where it stands."""
+        """Its state."""
         return self.state
 
     @property
@@ -188,12 +188,12 @@ class Handoff(Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def from_agent(self) -> str | None:
-        """Who handed it off; None if it was a user."""
+        """The agent that handed it off; None for a user."""
         return self.request.source
 
     @property
     def to_agent(self) -> str:
-        """Whom it is for: an agent, or a capability that any agent may have."""
+        """Its target: an agent, or a capability for any agent that has it."""
         return self.request.target
 
     @property
@@ -203,7 +203,7 @@ class Handoff(Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def expected_output(self) -> ExpectedOutput | None:
-        """What the result must be, if that was said."""
+        """The required form of the result, if one was given."""
         return self.request.expected_output
 
     @property
@@ -223,22 +223,22 @@ class Handoff(Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def traceparent(self) -> str:
-        """Where it stands, as the W3C header with which a receiver continues the trace."""
+        """Its W3C `traceparent` header, with which a receiver continues the trace."""
         return handoff_trace.place_of(self.request).traceparent
 
     @property
     def tracestate(self) -> str:
-        """What other tracing systems sent along, to be passed on unchanged."""
+        """Its W3C `tracestate` header, to be passed on unchanged."""
         return handoff_trace.place_of(self.request).state
 
     @property
     def result(self) -> Any:
-        """What came of it, once it is completed."""
+        """The result, once it is completed."""
         return None if self.reply is None else self.reply.data
 
     @property
     def reason(self) -> str:
-        """Why it ended without a result, or what its receiver needs to know; empty otherwise."""
+        """Why it ended without a result, or the receiver's question; empty otherwise."""
         if self.reply is not None:
             return self.reply.error.message if self.reply.error is not None else ""
         return self.question.text if self.question is not None and self.state is State.INPUT_REQUIRED else ""
@@ -255,7 +255,7 @@ class Offer(Struct, frozen=True, gc=False):
 
 
 class Accept(Struct, frozen=True, gc=False):
-    """Take it, or with `reserves` only keep it from others until it has been looked at."""
+    """Accept it, or with `reserves` only reserve it until the receiver decides."""
 
     holder: str
     receiver: str
@@ -264,14 +264,14 @@ class Accept(Struct, frozen=True, gc=False):
 
 
 class Renew(Struct, frozen=True, gc=False):
-    """Say that its receiver is alive."""
+    """Renew its lease."""
 
     by: Holder
     lease_until: int
 
 
 class Progress(Struct, frozen=True, gc=False):
-    """Say how far it is. `saved`, here and below, is what must be kept for it; it is written only if the change happens."""
+    """Report progress. `saved`, here and below, are records of hidden values, written only if the change is accepted."""
 
     by: Holder
     data: Any
@@ -303,7 +303,7 @@ class Complete(Struct, frozen=True, gc=False):
 
 
 class Fail(Struct, frozen=True, gc=False):
-    """End it without one."""
+    """End it without a result."""
 
     by: Holder
     reply: Reply
@@ -311,14 +311,14 @@ class Fail(Struct, frozen=True, gc=False):
 
 
 class Reject(Struct, frozen=True, gc=False):
-    """Say that it is not for this receiver, before accepting it."""
+    """Reject it before accepting it; it ends."""
 
     by: Holder
     reason: str
 
 
 class Release(Struct, frozen=True, gc=False):
-    """Let the next receiver have it; `by` is None if its holder is gone or silent."""
+    """Return it to the queue; `by` is None if its holder died or its lease expired."""
 
     by: Holder | None
     reason: str
@@ -340,7 +340,7 @@ Change = (
 
 
 class Outcome(Struct, frozen=True, gc=False):
-    """What became of a change: the handoff as it is now, why nothing was changed, and what is to be written with it."""
+    """The result of a change: the new handoff, the refusal if nothing was changed, and the records to write with it."""
 
     handoff: Handoff | None
     refusal: Refused | None = None
@@ -351,22 +351,21 @@ class Outcome(Struct, frozen=True, gc=False):
 
 
 def apply(handoff: Handoff | None, change: Change, *, now_ms: int) -> Outcome:
-    """Return what a change makes of a handoff. The one place that decides."""
+    """Return the outcome of a change to a handoff. Only this function decides."""
     if type(change) is Offer:
         return _offer(handoff, change, now_ms)
     if handoff is None:
         return Outcome(None, Refused("HANDOFF_UNKNOWN", "there is no such handoff"))
     if type(change) is Renew:
         return _renew(handoff, change, now_ms)
-    has_ended = handoff.state in ENDED
-    if not has_ended and handoff.request.deadline_at <= now_ms and type(change) is not Expire:
+    if handoff.state in ENDED:
+        return Outcome(handoff, ended(handoff), late(handoff, getattr(change, "reply", None), now_ms))
+    if handoff.request.deadline_at <= now_ms and type(change) is not Expire:
         expired = apply(handoff, Expire(), now_ms=now_ms)
         assert expired.handoff is not None
         return Outcome(
             expired.handoff, ended(expired.handoff), (*expired.records, *late(handoff, getattr(change, "reply", None), now_ms))
         )
-    if has_ended:
-        return Outcome(handoff, ended(handoff), late(handoff, getattr(change, "reply", None), now_ms))
     if type(change) is Accept:
         return _accept(handoff, change, now_ms)
     holder = getattr(change, "by", None)
@@ -407,8 +406,8 @@ def _offer(known: Handoff | None, change: Offer, now_ms: int) -> Outcome:
     handoff, request = change.handoff, change.handoff.request
     if known is not None:
         if is_same(known.request, request):
-            # The node that runs a tree again waits for it now, and its former maker is gone. A handoff outside a tree may have
-            # several waiters, and its maker may be among them.
+            # The node that replays the tree waits for the handoff now; its former maker is gone. A handoff outside a tree may
+            # have several waiters, its maker among them.
             is_taken_over = not known.settles and known.made_by != handoff.made_by and known.state not in ENDED
             return Outcome(replace(known, made_by=handoff.made_by) if is_taken_over else known)
         return Outcome(
@@ -419,7 +418,7 @@ def _offer(known: Handoff | None, change: Offer, now_ms: int) -> Outcome:
 
 
 def _renew(handoff: Handoff, change: Renew, now_ms: int) -> Outcome:
-    """Renewing ends nothing, so that it need not survive a loss of power."""
+    """Renew the lease. This need not survive a power failure."""
     if handoff.has_ended or handoff.request.deadline_at <= now_ms:
         return Outcome(handoff, ended(handoff))
     if _is_lost(handoff, change.by):
@@ -437,7 +436,7 @@ def _accept(handoff: Handoff, change: Accept, now_ms: int) -> Outcome:
     if not is_reserved_for_it and (handoff.holder or not is_pending):
         what = f"{handoff.id} is being looked at" if is_pending else f"another receiver has {handoff.id}"
         return Outcome(handoff, Refused("HANDOFF_TAKEN", what))
-    # Accepting what was reserved goes on with the same lease: what the receiver was given stays valid.
+    # Accepting a reserved handoff keeps its fencing token, so the handoff that the receiver has stays valid.
     fence = handoff.fence if is_reserved_for_it else handoff.fence + 1
     held = replace(handoff, holder=holder, receiver=change.receiver, fence=fence, lease_until=change.lease_until)
     if change.reserves:
@@ -467,7 +466,7 @@ def _move(
     is_end: bool = True,
     **changed: Any,
 ) -> Outcome:
-    """Take the events in order. Work that goes on or ends has begun: the first may be left out where it cannot happen."""
+    """Apply the events in order; the first (the start of work) is skipped where it is invalid."""
     state = handoff.state
     last = events[-1] if is_end else None
     for event in events:

@@ -1,6 +1,6 @@
-"""What is written down about calls, as values. An engine stores them; the order in which they are appended is the truth.
+"""The records of the journal, as values. An engine stores them in the order in which they are appended.
 
-Audit rows are made from these records where they are stored, off the path of the call.
+The engine makes audit rows from these records when it stores them, off the call path.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from comity.core.journal.audit import Kind, Pseudonyms, thought_note
 
 
 class Accepted(Struct, frozen=True, gc=False):
-    """A call was admitted; with this record it survives the process that admitted it."""
+    """A call was admitted; with this record it can be resumed after a crash."""
 
     request: Request
     at_ms: int
     node_id: str
-    note: str = ""  # what was hidden from the callee, what it was shown in clear, and which constraints warned
+    note: str = ""  # for the audit: types hidden from the callee or shown in clear, and constraints that warned
 
 
 class Refused(Struct, frozen=True, gc=False):
@@ -36,13 +36,13 @@ class Refused(Struct, frozen=True, gc=False):
 
 
 class Settled(Struct, frozen=True, gc=False):
-    """A call ended. Replaces its `Accepted`: the request's content is no longer needed."""
+    """A call settled. Replaces its `Accepted`: the request's content is dropped."""
 
     request: Request
     reply: Reply
     at_ms: int
-    node_id: str = ""  # where it was, if that is not the node that says so
-    reply_bytes: int = 0  # of the data of the reply, where they are many
+    node_id: str = ""  # the node that ran it, if not this one
+    reply_bytes: int = 0  # size of the reply's data, if it is large
 
 
 class Late(Struct, frozen=True, gc=False):
@@ -54,7 +54,7 @@ class Late(Struct, frozen=True, gc=False):
 
 
 class Paused(Struct, frozen=True, gc=False):
-    """A call waits for a person: it stays open, belongs to no node, and is run again when the answer is there."""
+    """A call waits for an approval: it stays open, belongs to no node, and is replayed when a person has answered."""
 
     request: Request
     reply: Reply
@@ -62,7 +62,7 @@ class Paused(Struct, frozen=True, gc=False):
 
 
 class Noted(Struct, frozen=True, gc=False):
-    """Something was found in a call under way, or its code ran on after its end; nothing else changed."""
+    """A note on a running call, or on code that ran on after its call's end; nothing else changed."""
 
     request: Request
     note: str
@@ -97,7 +97,7 @@ _SEPARATOR: Final = "\x1f"  # in no id: they are printable
 class Saved(Struct, frozen=True, gc=False):
     """A document of some kind under a key; a higher version replaces a lower one.
 
-    An agent's state that was saved under a token is left out if the address was claimed under a greater one.
+    An agent's state with a fencing token is dropped if the address was claimed with a greater token.
     """
 
     kind: Document
@@ -114,7 +114,7 @@ class Saved(Struct, frozen=True, gc=False):
 
 
 def below(key: str, name: str = "") -> str:
-    """Return the key of a document that belongs to another one, or what the keys of all of them begin with."""
+    """Return the key of a document that belongs to the one under `key`; without a name, the prefix of all such keys."""
     return f"{key}{_SEPARATOR}{name}"
 
 
@@ -148,7 +148,7 @@ class StoredSession(NamedTuple):
 
 
 def with_unwritten(found: StoredSession | None, key: str, unwritten: Iterable[Saved]) -> StoredSession | None:
-    """Return a session with what is on its way to the store, in the order it was appended."""
+    """Return a session with pending writes applied, in the order of their appends."""
     version, head, rows = (0, b"", {}) if found is None else (found.version, found.head, dict(found.rows))
     for one in unwritten:
         if one.kind is Document.SESSION and one.key == key and one.version > version:
@@ -159,7 +159,7 @@ def with_unwritten(found: StoredSession | None, key: str, unwritten: Iterable[Sa
 
 
 class Resumed(Struct, frozen=True, gc=False):
-    """An open call is run by another node from now on. That it was accepted is on record already."""
+    """Another node runs an open call from now on; its `Accepted` record exists already."""
 
     request: Request
     node_id: str
@@ -168,9 +168,10 @@ class Resumed(Struct, frozen=True, gc=False):
 
 CallRecord = Accepted | Refused | Settled | Late | Paused | Noted
 Record = CallRecord | Saved | Resumed
-RUNS_ON: Final = "its code ran on after it had ended"  # what the audit notes of such a call
-PAUSED_AT: Final = "(paused)"  # where a call is open that waits for a person
-HANDED_AT: Final = "(handed off)"  # where a call is open that lies in the queue or that a receiver works on, on any node
+RUNS_ON: Final = "its code ran on after it had ended"  # the audit note on such a call
+# What the column of the node says of an open call that no node holds; `StoredCall.state` reads it.
+PAUSED_AT: Final = "(paused)"
+HANDED_AT: Final = "(handed off)"
 
 _encode = msgspec.json.Encoder().encode
 _KINDS: Final = {
@@ -184,7 +185,7 @@ _KINDS: Final = {
 
 
 def entry(record: CallRecord, names: Pseudonyms, parties: bytes | None = None) -> bytes:
-    """Return what the audit says about a record, as JSON; `parties` is what it says of the request, if known already."""
+    """Return the audit entry of a record, as JSON; `parties` is the entry's part about the request, if known already."""
     if parties is None:
         parties = parties_of(record, names)
     kind, request = type(record), record.request
@@ -205,7 +206,7 @@ def entry(record: CallRecord, names: Pseudonyms, parties: bytes | None = None) -
             usage.prompt_tokens + usage.completion_tokens,
             record.note if kind is Refused else thought_note(reply.thought) if reply.thought else "",  # type: ignore[union-attr]
         )
-    # Most calls are of no workflow but their own, and cost nothing; a row that says nothing of either is as it always was.
+    # Most calls have neither a workflow's id nor a cost; their rows omit both fields, as in older versions.
     cost = None if kind is Accepted or kind is Noted else record.reply.usage.cost  # type: ignore[union-attr]
     is_of_another = request.correlation_id != request.root_id and request.correlation_id
     if is_of_another or cost is not None:
@@ -215,13 +216,13 @@ def entry(record: CallRecord, names: Pseudonyms, parties: bytes | None = None) -
 
 
 def parties_of(record: CallRecord, names: Pseudonyms) -> bytes:
-    """Return what the audit says of a record's request, as the inside of a JSON array: the same from first to last."""
+    """Return the entry's part about the request, as the inside of a JSON array; equal for all records of a call."""
     request = record.request
     source, target, capability, session_id = request.source, request.target, request.capability, request.session_id
     chain = " ".join(request.chain) if request.chain else ""
-    if type(record) is Refused:  # whatever the caller took for a name
+    if type(record) is Refused:  # names of a refused request are unchecked
         target, capability = _told(target, names), names.of(capability)
-    elif "/" in target:  # names are the registry's, keys are anybody's
+    elif "/" in target:  # agent names come from the registry, keys from callers
         target = _told(target, names)
     if source is not None and "/" in source:
         source = _told(source, names)
@@ -244,9 +245,18 @@ def parties_of(record: CallRecord, names: Pseudonyms) -> bytes:
 
 
 def _told(address: str, names: Pseudonyms) -> str:
-    """Return an address as it may stand in the audit: its key is often a user's."""
+    """Return an address for the audit; its key is pseudonymized, since it is often a user's name."""
     name, slash, key = address.partition("/")
     return f"{names.of(name)}/{names.of(key)}" if slash else names.of(name)
+
+
+class StoredState(StrEnum):
+    """The state of a stored call."""
+
+    OPEN = "open"  # a node runs it, or resumes it
+    PAUSED = "paused"  # it waits for an approval; no node holds it
+    HANDED_OFF = "handed off"  # it is queued, or a receiver works on it
+    SETTLED = "settled"
 
 
 class StoredCall(Struct, frozen=True, gc=False, array_like=True):
@@ -269,9 +279,14 @@ class StoredCall(Struct, frozen=True, gc=False, array_like=True):
     request: Request | None
     reply: Reply | None
 
+    @property
+    def state(self) -> StoredState:
+        """The state of the call; for an open call it is derived from the column of its node."""
+        return StoredState.SETTLED if self.settled_at is not None else _STATES.get(self.node_id, StoredState.OPEN)
+
 
 def stored(record: Accepted | Settled | Paused | Resumed, node_id: str) -> StoredCall:
-    """Return what is kept of a call: the request while it is open, the reply once it is settled."""
+    """Return the stored call of a record: with the request while it is open, with the reply once it is settled."""
     request, kind = record.request, type(record)
     is_settled = kind is Settled
     return StoredCall(
@@ -294,8 +309,11 @@ def stored(record: Accepted | Settled | Paused | Resumed, node_id: str) -> Store
     )
 
 
+_STATES: Final = {PAUSED_AT: StoredState.PAUSED, HANDED_AT: StoredState.HANDED_OFF}
+
+
 def held_at(record: Accepted | Settled | Paused | Resumed, node_id: str) -> str:
-    """Return where a call is that this node recorded: on this node, paused, or handed off to a receiver."""
+    """Return the node column for a record: this node's id, paused, or handed off."""
     kind = type(record)
     if kind is Accepted and record.node_id == HANDED_AT:  # type: ignore[union-attr]
         return HANDED_AT
@@ -314,7 +332,7 @@ def fingerprint(request: Request) -> int:
         or request.expected_output is not None
         or (request.history != "full" and (request.history != "none" or request.parent_id is None))  # not what is usual
     ):
-        # What an agent knows and passes on may be more when its tree is run again; what it asks must be the same.
+        # On replay an agent may pass on more context than before; the rest of its request must be the same.
         context = request.context if request.parent_id is None else None
         said = (request.message, request.objective, context, request.expected_output, request.history)
         return zlib.crc32(_encode(said), found)
@@ -322,5 +340,5 @@ def fingerprint(request: Request) -> int:
 
 
 def is_same(request: Request, other: Request) -> bool:
-    """Return whether two requests under one id are one."""
+    """Return whether two requests under one id are the same request."""
     return (request.tenant_id, request.user_id, fingerprint(request)) == (other.tenant_id, other.user_id, fingerprint(other))

@@ -1,9 +1,9 @@
 """Preconditions of a journal append: stale leaseholders are rejected; a call is opened and settled at most once across nodes.
 
-A store knows, for every address, the newest token under which a node claimed it. An append may name the tokens it was made
-under and the calls it builds on; the store checks them in the same step in which it writes, so there is no moment in between.
-Ending a call ends every call below it that is still open, whichever node runs it. A tree makes no more calls than it may in all
-its runs together: accounts on several nodes may forget calls from before a restart, the store does not.
+A store knows the newest fencing token of every address. An append may name the tokens it was made under and the calls it
+depends on; the store checks them in the transaction that writes it. Ending a call ends every open call below it, whichever node
+runs it. The store also enforces `calls_max` over all runs of a tree: accounts on several nodes may forget calls from before a
+restart, the store does not.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from comity.errors import CallChangedError, ComityError, DocumentChangedError, R
 
 
 class Fence(Struct, frozen=True, gc=False):
-    """The token under which a node holds an address."""
+    """The fencing token with which a node holds an address."""
 
     address: str
     token: int
 
 
 class Bound(Struct, frozen=True, array_like=True, gc=False):
-    """How many calls the tree of a call may make, itself included."""
+    """The limit on the number of calls of a (sub)tree, its top call included."""
 
     request_id: str
     root_id: str
@@ -35,7 +35,7 @@ class Bound(Struct, frozen=True, array_like=True, gc=False):
 
 
 class Version(Struct, frozen=True, array_like=True, gc=False):
-    """Which version of a document an append was made from: 0 if there was none.
+    """The version of a document that an append is based on: 0 if there was none.
 
     Two nodes may give different documents the same number, so `checksum` tells them apart; 0 compares the number alone.
     """
@@ -52,7 +52,7 @@ def checksum(data: bytes) -> int:
 
 
 class _Owned(Struct, frozen=True):
-    """What a stored session says of whose it is."""
+    """The owner fields of a stored session."""
 
     user_id: str
 
@@ -62,21 +62,21 @@ _ABSENT: Final = (0, b"")
 
 
 class Terms(Struct, frozen=True, kw_only=True, gc=False):
-    """What must be so in the store for an append to take place; otherwise nothing of it does, and `then` gets the reason."""
+    """The preconditions of an append; if one does not hold, nothing is written, and `then` gets the error."""
 
-    fences: tuple[Fence, ...] = ()  # no node claimed these addresses under a greater token
+    fences: tuple[Fence, ...] = ()  # no greater fencing token of these addresses exists
     unknown: str = ""  # a call that no node has accepted
     unsettled: str = ""  # a call that has not ended, if there is one
     open: tuple[str, ...] = ()  # calls that were accepted and have not ended
     ended: str = ""  # a call that was accepted and has ended
     session: tuple[str, str] | None = None  # a session, by its key, that belongs to no user or to this user
-    documents: tuple[Version, ...] = ()  # documents that are still as they were
+    documents: tuple[Version, ...] = ()  # documents that still have these versions
     within: tuple[Bound, ...] = ()  # trees that may make one call more, unless the `unsettled` one was accepted before
     ends: str = ""  # a call whose whole tree, on every node, ends with this append
 
 
 def claim(fence: Fence, node_id: str) -> Saved:
-    """Return the record by which a node makes its token the newest of an address: it comes before everything done under it."""
+    """Return the record that makes a token the newest of an address; append it before any record under that token."""
     return Saved(Document.FENCE, fence.address, fence.token, node_id.encode())
 
 
@@ -86,10 +86,10 @@ def breach(
     begun: Callable[[Bound], int],
     document: Callable[[Document, str], tuple[int, bytes] | None],
 ) -> ComityError | None:
-    """Return the first term that does not hold.
+    """Return the error of the first term that does not hold, or None.
 
-    The functions read the store: whether a call is open, None if it was never accepted; how many calls were accepted below
-    one; and version and data of a document.
+    The functions read the store: whether a call is open (None if it was never accepted), how many calls were accepted below
+    a call, and version and data of a document.
     """
     for fence in terms.fences:
         newest, _ = document(Document.FENCE, fence.address) or _ABSENT
@@ -115,7 +115,7 @@ def breach(
         return RefusedError("the session belongs to another user, who named it at the same moment", code="IDENTITY_MISMATCH")
     for bound in terms.within if is_open(terms.unsettled) is None else ():
         if begun(bound) + 2 > bound.calls_max:  # itself, those below it, and one more
-            what = f"the tree of {bound.request_id} has made the {bound.calls_max} calls it may, in this life or an earlier one"
+            what = f"the tree of {bound.request_id} has used up its calls_max of {bound.calls_max}, earlier runs included"
             return RefusedError(what, code="BUDGET_CALLS_EXHAUSTED")
     return None
 
@@ -125,12 +125,12 @@ def _changed(request_id: str, what: str) -> CallChangedError:
 
 
 def is_below(request_id: str, above: str) -> bool:
-    """Return whether a call's id says that it was made, over however many hops, by another: `r.1` and `r#1` are below `r`."""
+    """Return whether an id is that of a call below another, over any number of hops: `r.1` and `r#1` are below `r`."""
     return len(request_id) > len(above) and request_id.startswith(above) and request_id[len(above)] in ".#"
 
 
 def counts_below(call: StoredCall, above: Request | Bound) -> bool:
-    """Return whether a stored call was accepted below another; refusals and uses of tools are stored alike and cost none."""
+    """Return whether a stored call counts against the budget of a call above it; refusals and tool uses do not."""
     return (
         call.root_id == above.root_id
         and is_below(call.request_id, above.request_id)
@@ -142,10 +142,10 @@ def counts_below(call: StoredCall, above: Request | Bound) -> bool:
 def taken(
     records: Sequence[Record], terms: Terms, is_open: Callable[[str], bool | None], below: Iterable[Request]
 ) -> list[Record]:
-    """Return what an append whose terms hold amounts to: without ends of what is not open, with ends of what it takes along.
+    """Return the records of an append whose terms hold, adjusted to the store.
 
-    `below` are the open calls under the call that ends. A call that is accepted once more, because its agent moved, is resumed.
-    Who writes an end may not know yet that the call was refused, or has ended.
+    Ends of calls that are not open are dropped: the writer may not know yet that the call was refused or has ended. Ends of
+    the open calls `below` an ending call are added. An `Accepted` of a known call, whose agent moved, becomes `Resumed`.
     """
     kept: list[Record] = []
     beginning: dict[str, None] = {}
@@ -174,7 +174,7 @@ def taken(
 
 
 def ended_with(end: Settled, request: Request) -> Settled:
-    """Return the end of a call whose caller has ended."""
+    """Return the end of a call whose caller ends by `end`."""
     if end.reply.status is Status.TIMEOUT and request.deadline_at <= end.at_ms:
         status, error = Status.TIMEOUT, Error.of("CALL_TIMEOUT", "it did not end before its deadline")
     else:

@@ -93,7 +93,7 @@ class MemoryJournal:
         """Nothing to let go."""
 
     def append(self, records: Sequence[Record | Step], then: Then | None = None, terms: Terms | None = None) -> None:
-        """Take the records at once."""
+        """Store the records at once."""
         if terms is not None:
             refusal = breach(terms, self._is_open, self.begun, self.load)
             if refusal is not None:
@@ -142,11 +142,11 @@ class MemoryJournal:
         return [self._stored(one) for one in roots[:limit]]
 
     def abandoned(self) -> list[StoredCall]:
-        """Nothing outlives the process."""
+        """Return no calls: none outlives the process."""
         return []
 
     def open_roots(self) -> list[StoredCall]:
-        """Return the open calls by users that no person is asked about, oldest first."""
+        """Return users' open calls that are not paused, oldest first."""
         open_ = (one for one in self._open.values() if one.request.parent_id is None and held_at(one, "") == "")
         return sorted(map(self._stored, open_), key=lambda call: (call.created_at, call.request_id))
 
@@ -156,8 +156,8 @@ class MemoryJournal:
         return sum(counts_below(self._stored(one), above) for one in every if one.request.root_id == above.root_id)
 
     def take_paused(self, root_id: str, node_id: str = "") -> list[StoredCall]:
-        """Return the open calls of a paused tree and make them this node's own."""
-        if type(self._open.get(root_id)) is not Paused:  # it is still being put aside, from its leaves to its root
+        """Return the open calls of a paused tree and assign them to this node."""
+        if type(self._open.get(root_id)) is not Paused:  # it is still being paused, from its leaves to its root
             return []
         paused = [one for one in self._open.values() if type(one) is Paused and one.request.root_id == root_id]
         for one in paused:
@@ -168,7 +168,7 @@ class MemoryJournal:
         """Return version and data of a document."""
         return self._documents.get((kind, key))
 
-    load_written = load  # nothing is ever on its way
+    load_written = load  # no write is ever pending
 
     def load_session(self, key: str, *, is_written: bool = False) -> StoredSession | None:  # noqa: ARG002  all of it is
         """Return a session."""
@@ -191,7 +191,7 @@ class MemoryJournal:
         return [(one, self._documents[kind, one][1]) for one in sorted(self._belonging.get((kind, key), ()))]
 
     def _forget_runs(self, run_ids: Iterable[str]) -> int:
-        """Forget what is kept of runs: their records, events and signals."""
+        """Remove workflow runs with their events and signals."""
         gone = 0
         for run_id in run_ids:
             gone += self._documents.pop((Document.RUN, run_id), None) is not None
@@ -219,7 +219,7 @@ class MemoryJournal:
                     del calls[request_id]
                     self._nested.pop(request_id, None)
                     gone.add(request_id)
-        self._settled_ids = deque(self._settled)
+        self._count_settled()
         return erased + len(gone) + self._forget_runs(gone)
 
     def remove(self, kind: Document, key: str) -> bool:
@@ -238,7 +238,7 @@ class MemoryJournal:
     prunes_aside = keeps_json = False
 
     def prune(self, retention: Retention, now_ms: int) -> Sweep:
-        """Forget what is kept no longer. All of it is at hand, so each kind is one step."""
+        """Remove what is past its retention, one kind per step."""
         needed, sessions_needed = self._needed()
         if retention.calls.is_bounded:
             yield Pruned(calls=self._forget_trees(self._doomed_trees(retention.calls, needed, now_ms)))
@@ -270,7 +270,7 @@ class MemoryJournal:
 
     @property
     def head_id(self) -> int:
-        """The id of the newest audit row. It is asked for again and again while calls run, so it seals no rows."""
+        """The id of the newest audit row. It is read often while calls run, so it seals no rows."""
         return self._appended
 
     def verify(self, tell: Tell | None = None) -> Verdict:
@@ -304,8 +304,8 @@ class MemoryJournal:
         """Keep a row of a session, or forget it."""
         session_key, _ = part_of(record.key)
         rows = self._belonging.setdefault((Document.PART, session_key), {})
-        held = self._documents.pop((Document.PART, record.key), None)
-        self._session_bytes += len(record.data) - (0 if held is None else len(held[1]))
+        _, held = self._documents.pop((Document.PART, record.key), (0, b""))
+        self._session_bytes += len(record.data) - len(held)
         if record.data:
             self._documents[Document.PART, record.key] = (record.version, record.data)
             rows[record.key] = None
@@ -322,6 +322,8 @@ class MemoryJournal:
         held = self._documents.get(place)
         if held is None or record.version > held[0]:
             self._documents[place] = (record.version, record.data)
+            if record.kind is _RUN:
+                return
             if record.kind in _LOOKED_FOR:
                 self._looked_for.setdefault(record.kind, set()).add(record.key)
             if record.kind is Document.RUN_SIGNAL:
@@ -330,7 +332,7 @@ class MemoryJournal:
             if record.kind is Document.SESSION or (record.kind is Document.USE and record.key in self._used):
                 used_at = record.version if record.kind is Document.USE else record.used_at or 0
                 self._used[record.key] = max(self._used.pop(record.key, 0), used_at)  # the latest used stand last
-                self._session_bytes += len(record.data) - (0 if held is None else len(held[1]))
+                self._session_bytes += len(record.data) - len(held[1] if held is not None else b"")
                 if len(self._used) > MEMORY_SESSIONS_MAX or self._session_bytes > MEMORY_SESSIONS_BYTES_MAX:
                     self._make_room(record.key)
             elif record.kind is Document.APPROVAL and held is None:
@@ -392,6 +394,11 @@ class MemoryJournal:
                 for key in self._asked.pop(oldest):
                     del self._documents[Document.APPROVAL, key]
 
+    def _count_settled(self) -> None:
+        """Count the settled calls that are left, and their long replies, after some of them were removed."""
+        self._settled_ids = deque(self._settled)
+        self._reply_bytes = sum(one.reply_bytes for one in self._settled.values())
+
     def _count_long(self, size: int) -> None:
         """Seal the rows, which hold nothing long, before those that wait for it hold too much."""
         self._long_bytes += size
@@ -416,8 +423,9 @@ class MemoryJournal:
             if one.request.root_id in needed or not is_doomed(keep, one.at_ms, number < surplus, now_ms):
                 continue
             if (left := without_content(one.reply)) is not None:
-                self._settled[request_id] = replace(one, reply=left)
+                self._settled[request_id] = replace(one, reply=left, reply_bytes=0)
                 gone += 1
+        self._count_settled()
         return gone
 
     def _doomed_trees(self, keep: Keep, needed: set[str], now_ms: int) -> dict[str, str]:
@@ -438,7 +446,7 @@ class MemoryJournal:
         below = [one.request.request_id for one in self._settled.values() if one.request.root_id in roots]
         for request_id in below:
             del self._settled[request_id]
-        self._settled_ids = deque(self._settled)
+        self._count_settled()
         for root_id in roots:
             for key in self._asked.pop(root_id, ()):
                 del self._documents[Document.APPROVAL, key]

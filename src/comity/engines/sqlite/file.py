@@ -1,4 +1,4 @@
-"""The place of a store: whether there is a file, and making a file that is its owner's alone."""
+"""The file of a store: whether it exists, and creating it readable by its owner only."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from comity.errors import UnavailableError
 
 
 def is_file(path: Path) -> bool:
-    """Return whether there is a file at the path of a store. Raises `UnavailableError` if something else stands there."""
+    """Return whether the store's file exists. Raises `UnavailableError` if the path is no file."""
     try:
         kind = path.stat().st_mode
     except FileNotFoundError:
@@ -21,11 +21,19 @@ def is_file(path: Path) -> bool:
     return True
 
 
-def make_file(path: Path) -> None:
-    """Create the file and its folders if they are missing, such that they survive a loss of power.
+def unwritable(path: Path) -> str:
+    """Return why this process could not write a store at `path`, as far as permissions say; nothing if it could."""
+    places = [path] if path.exists() else []
+    places += [next(folder for folder in path.absolute().parents if folder.exists())]  # for the log, or the store itself
+    denied = [one for one in places if not os.access(one, os.W_OK, effective_ids=os.access in os.supports_effective_ids)]
+    return f"{denied[0]} cannot be written by this user: check its permissions" if denied else ""
 
-    Calls carry what users wrote, so the file is its owner's alone; SQLite gives the files it adds the same mode. A file that
-    exists is not touched: closing it here would drop the locks of another journal of this process.
+
+def make_file(path: Path) -> None:
+    """Create the file and its folders if they are missing, synced to disk.
+
+    Only the owner may read it, since calls hold users' content; SQLite gives its further files the same mode. An existing file
+    is not opened: closing it here would drop the locks of another journal of this process.
     """
     if is_file(path):
         return

@@ -1,10 +1,10 @@
 """The embedded store: SQLite in WAL mode, synced before a commit is acknowledged, one writer thread, group commit.
 
-The event loop gathers records and goes on; the writer is handed what has been gathered, writes it in one transaction and
-reports back once. So a durable write costs a share of an fsync, and the loop never waits for the disk. What is gathered and who
-waits for it belongs to the loop alone; only whole batches and reports cross to the other thread.
+The event loop gathers records; the writer thread gets a batch, writes it in one transaction and reports back once. So a durable
+write costs a share of an fsync, and the loop never waits for the disk. Gathered records and their callbacks belong to the loop
+alone; only whole batches and reports cross to the other thread.
 
-Several processes may use one store. Any failure to write is the end of this journal: after a lost write nothing later may be
+Several processes may use one store. After a failed write this journal accepts nothing more, since nothing later may be
 acknowledged.
 """
 
@@ -69,10 +69,10 @@ __all__ = ["SCHEMA_VERSION", "SqliteJournal", "connect", "read_call", "read_rows
 
 log = logging.getLogger("comity")
 
-FLUSH_S: Final = 0.02  # how long records are gathered while no caller waits for them, at most
-# How often the write-ahead log is copied into the main file. A short log is overwritten in place, which syncs faster.
+FLUSH_S: Final = 0.02  # how long records are gathered at most while no caller waits
+# Commits between two checkpoints. A short WAL is overwritten in place, which syncs faster.
 CHECKPOINT_COMMITS: Final = 64
-# How long the event loop keeps the interpreter from the writer. A commit asks for it a dozen times, and all calls wait for it.
+# The GIL's switch interval. A commit acquires the GIL a dozen times, and all calls wait for the commit.
 SWITCH_S: Final = 0.0005
 
 _Documents = dict[tuple[Document, str], Saved]
@@ -86,36 +86,36 @@ class SqliteJournal:
         self.path = Path(path)
         self.node_id = node_id
         self.failure: UnavailableError | None = None  # why nothing is accepted any more
-        self.forgot: Callable[[Sequence[str]], None] | None = None  # which a file has no need of
-        self.names = FRESH_NAMES  # as they stand in the audit; a node sets them by its key
+        self.forgot: Callable[[Sequence[str]], None] | None = None  # part of the port; a file forgets nothing
+        self.names = FRESH_NAMES  # pseudonyms for the audit; the node sets them from its key
         self._busy_timeout_ms = busy_timeout_ms
         self.members = Members(self.path, node_id)
-        self.takes_over = True  # whether it takes calls that a node left open which is gone
+        self.takes_over = True  # whether it resumes open calls of dead nodes
         self.handoffs = SqliteHandoffs(self.path, node_id, self._reading, self._aside, self._is_alive)
         self._files = StoreFiles()  # of the database
-        self._beside = StoreFiles()  # of what belongs to the store beside it
+        self._beside = StoreFiles()  # further files of the store (spans, key)
         self._reader: sqlite3.Connection | None = None
         self._writer: sqlite3.Connection | None = None  # of the writer's thread while that runs
         self._thread: threading.Thread | None = None
         self._batches: SimpleQueue[_Batch | None] = SimpleQueue()
         # The rest belongs to the event loop.
-        self._groups: list[shares.Group] = []  # records that came together, and their callback
+        self._groups: list[shares.Group] = []  # records of one append each, and their callback
         self._thens: list[Then] = []  # of these groups
         self._sharing = shares.Sharing()
-        self._gathered: _Documents = {}  # in the batch to come, and in the one being written: not to be found in the file yet
+        self._gathered: _Documents = {}  # documents of the next batch; with `_in_writing`, those not in the file yet
         self._in_writing: _Documents = {}
-        self._open = 0  # calls that may settle any moment, as far as this journal saw them accepted
+        self._open = 0  # open calls that this journal accepted, which may settle any moment
         self._is_writing = False  # the writer has a batch and will report
-        self._is_written_for = False  # and a caller waits for it
+        self._is_written_for = False  # a caller waits for that batch
         self._handed_over_s = 0.0
         self._spacing = Spacing()
         self._timer: asyncio.TimerHandle | None = None
         self._pruner: Pruner | None = None  # used only by `prune`
-        self._turns = Turns(lambda: not self.members.is_alone)  # of writing: the writer's, or a sweep's
+        self._turns = Turns(lambda: not self.members.is_alone)  # the writer and sweeps take turns
         self._syncing = Syncing(self._turns)  # belongs to the writer's thread
 
     def _lost(self, error: OSError) -> UnavailableError:
-        """Accept nothing more: a file of the store, or its folder, is gone or not to be seen any more."""
+        """Fail the journal: a file of the store, or its folder, is missing or unreadable."""
         if self.failure is None:
             message = f"the store {self.path} is gone: {error}; restart the node once the cause is gone"
             self.failure = UnavailableError(message, code="STORE_UNAVAILABLE", retryable=False)
@@ -124,17 +124,17 @@ class SqliteJournal:
 
     @property
     def is_idle(self) -> bool:
-        """Whether everything that was appended is written."""
+        """Whether all appended records are written."""
         return not self._groups and not self._is_writing
 
     @property
     def is_awaited(self) -> bool:
-        """Whether a caller waits until something that was appended is written."""
+        """Whether a caller waits for a commit."""
         return self._is_written_for or bool(self._thens)
 
     @property
     def under_way_s(self) -> float:
-        """For how long the writer has had the batch that it writes, in seconds of real time; 0 if it writes none."""
+        """How long the writer has been writing its batch, in seconds of real time; 0 if it is idle."""
         return time.monotonic() - self._handed_over_s if self._is_writing else 0.0
 
     # --- opening and closing ---
@@ -152,6 +152,7 @@ class SqliteJournal:
                 self.members.enter()
                 undo.callback(self.members.leave)
                 presence.clear(self.path)
+                writer.execute("UPDATE head SET id = id")  # a file that cannot be written opens all the same
                 writer.execute("COMMIT")
                 self._files = StoreFiles(*database_files(self.path), self.members.path)
                 self._turns.open(database_files(self.path)[1])
@@ -167,18 +168,18 @@ class SqliteJournal:
         sys.setswitchinterval(min(sys.getswitchinterval(), SWITCH_S))
 
     def watch(self, *paths: Path) -> None:
-        """Accept nothing more once one of these files, which belong to the store, is removed or replaced."""
+        """Fail the journal once one of these files, which belong to the store, is removed or replaced."""
         try:
             self._beside.add(*paths)
         except OSError as error:
             raise _unavailable(f"cannot open the store {self.path}: {error}") from error
 
     def unwatch(self) -> None:
-        """Watch these files no more: the code that opened them closes them."""
+        """Stop watching the files given to `watch`: the code that opened them closes them."""
         self._beside = StoreFiles()
 
     async def close(self) -> None:
-        """Write what is left, stop the writer, release the file."""
+        """Flush the last batch, stop the writer and close the file."""
         if self._thread is None or self._reader is None or self._writer is None:
             return
         if self._groups:
@@ -192,7 +193,7 @@ class SqliteJournal:
             self._thread.join()
             self._thread = None
             self._turns.close()
-            # In this order: who closes last copies the log into the file, if it may write; a closed store is one file.
+            # In this order: the last writable connection to close checkpoints the WAL, and leaves one file.
             self._reader.close()
             self._files.close(self._writer, self.path)
             self._reader = self._writer = None
@@ -217,7 +218,7 @@ class SqliteJournal:
             if kind is Accepted:
                 self._open += 1
             elif kind is Settled or kind is Paused:
-                if self._open:  # what another life accepted was never counted
+                if self._open:  # calls accepted before a restart were not counted
                     self._open -= 1
             elif kind is Saved:
                 tables.keep_newest(self._gathered, record)  # type: ignore[arg-type]
@@ -230,7 +231,7 @@ class SqliteJournal:
                 self._arm(FLUSH_S)
         elif records and type(records[0]) is Step and not self._open:
             if self._timer is None or self._timer.when() > self._loop.time():
-                self._arm(0)  # steps come in swarms: those of one turn of the loop share a commit
+                self._arm(0)  # steps come in bursts: those of one turn of the loop share a commit
         elif not self._gathers:
             self._hand_over()
         elif then is not None and len(self._thens) == 1:
@@ -238,7 +239,7 @@ class SqliteJournal:
 
     @property
     def _gathers(self) -> bool:
-        """Whether more is likely to come at once: calls are open, or several callers waited for the last commit."""
+        """Whether more records are likely to come soon: calls are open, or several callers waited for the last commit."""
         return self._open > 0 or self._spacing.served > 1
 
     def _arm_gathering(self) -> None:
@@ -259,7 +260,7 @@ class SqliteJournal:
         now_s = self._loop.time()
         self._groups, self._thens = [], []
         self._in_writing, self._gathered = self._gathered, {}
-        # Where processes share the store, nearly every record is on terms, and a batch that has terms is written whole.
+        # With several processes nearly every record has terms, and a batch with terms is written whole.
         if self.members.is_alone:
             self._sharing.note(groups, now_s)
             if self._sharing.is_shared(now_s) and not whole:
@@ -274,7 +275,7 @@ class SqliteJournal:
         self._batches.put((groups, thens))
 
     def _reported(self, thens: list[Then], error: UnavailableError | None, rung: set[str]) -> None:
-        """Tell everybody who waited for a batch, in order; what came meanwhile is the next one."""
+        """Run the callbacks of a batch in order, then hand over the next batch."""
         self._is_writing = self._is_written_for = False
         self._in_writing = {}
         self._spacing.end(self._loop.time())
@@ -283,18 +284,18 @@ class SqliteJournal:
             self.failure = error
             thens += self._thens
             self._groups, self._thens, self._gathered = [], [], {}
-            self._loop.call_soon(self.handoffs.hear, None)  # wakes the waiters: they wait for a handoff in vain
+            self._loop.call_soon(self.handoffs.hear, None)  # wakes the waiters of handoffs, which get the error
         for then in thens:
             try:
                 then(error)
-            except Exception:  # the task boundary: one listener's fault is not another's
+            except Exception:  # the task boundary: one callback's fault must not affect another
                 log.exception("a listener to the store failed")
         if rung:
             self._loop.call_soon(self.handoffs.hear, rung)
-        if self._is_writing:  # a listener wrote, and handed over
+        if self._is_writing:  # a callback appended records and handed them over
             return
         if self._thens:
-            self._loop.call_soon(self._go_on)  # not at once: who was just told may have the next call ready
+            self._loop.call_soon(self._go_on)  # later: a caller that just got its reply may make the next call
         elif self._groups:
             self._arm(FLUSH_S)
 
@@ -309,7 +310,7 @@ class SqliteJournal:
         checkpoints = Checkpoints(self.path)
         try:
             for number, (groups, thens) in enumerate(iter(self._batches.get, None), 1):
-                own: set[str] = set()  # what this node itself is to hear of
+                own: set[str] = set()  # handoff topics to notify this node of
                 failure = failure or self._commit(connection, [one for records, _ in groups for one in records], own)
                 self._post(self._reported, thens, failure, own)
                 if number % CHECKPOINT_COMMITS == 0 and failure is None:
@@ -337,17 +338,17 @@ class SqliteJournal:
         return None
 
     def _check_files(self) -> None:
-        """Refuse to commit to a file that no process can find again, or after the lock that keeps other nodes off is gone."""
+        """Raise `OSError` if the database, or the lock file of this node, was removed or replaced."""
         self._files.check()
         beside = self._beside
         try:
             beside.check()
         except OSError:
-            if beside is self._beside:  # else they are being closed
+            if beside is self._beside:  # else the files beside the store are being closed
                 raise
 
     def _post(self, callback: Callable[..., None], *arguments: Any) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop was closed: no caller is left to be notified
+        with contextlib.suppress(RuntimeError):  # the loop is closed: no callback is left to run
             self._loop.call_soon_threadsafe(callback, *arguments)
 
     # --- reading ---
@@ -357,7 +358,7 @@ class SqliteJournal:
         with self._reading() as connection:
             found = read_call(connection, request_id)
             if found is not None and found.settled_at is not None and not self.members.is_alone:
-                self._turns.sync()  # it may be an answer, and another process may have committed it without syncing it yet
+                self._turns.sync()  # another process may have committed this reply without syncing it yet
             return found
 
     def calls(self, *, limit: int) -> list[StoredCall]:
@@ -369,7 +370,7 @@ class SqliteJournal:
         return sorted(found + handed_off, key=lambda call: call.created_at, reverse=True)[:limit] if handed_off else found
 
     def abandoned(self) -> list[StoredCall]:
-        """Return open calls whose node is gone, and make them this node's own."""
+        """Return the open calls of dead nodes, and assign them to this node."""
         if not self.takes_over:
             return []
         with self._reading() as connection:
@@ -381,7 +382,7 @@ class SqliteJournal:
                 return tables.take_over(writer, gone, self.node_id)
 
     def open_roots(self) -> list[StoredCall]:
-        """Return the open calls by users that no person is asked about, oldest first."""
+        """Return users' open calls that are not paused, oldest first."""
         with self._reading() as connection:
             query = "SELECT open_at, body FROM calls WHERE open_at IS NOT NULL AND open_at != ? AND is_root"
             found = readable(connection.execute(query, (PAUSED_AT,)))
@@ -393,12 +394,12 @@ class SqliteJournal:
             return count_begun(connection, request)
 
     def take_paused(self, root_id: str) -> list[StoredCall]:
-        """Return the open calls of a paused tree and make them this node's own; nothing if another node was first."""
+        """Return the open calls of a paused tree and assign them to this node; nothing if another node was first."""
         with self._reading(), self._aside() as writer:
             return tables.take_paused(writer, root_id, self.node_id)
 
     def load(self, kind: Document, key: str) -> tuple[int, bytes] | None:
-        """Return version and data of a document, written or on its way."""
+        """Return version and data of a document, including pending writes."""
         newest = self.load_written(kind, key)
         for unwritten in (self._in_writing, self._gathered):
             saved = unwritten.get((kind, key))
@@ -407,19 +408,19 @@ class SqliteJournal:
         return newest
 
     def load_written(self, kind: Document, key: str) -> tuple[int, bytes] | None:
-        """Return version and data of a document as it was last written."""
+        """Return version and data of a document, without pending writes."""
         with self._reading() as connection:
             query = "SELECT version, data FROM documents WHERE kind = ? AND key = ?"
             found: tuple[int, bytes] | None = connection.execute(query, (kind.value, key)).fetchone()
         return found
 
     def load_session(self, key: str, *, is_written: bool = False) -> StoredSession | None:
-        """Return a session, with what is on its way unless it is asked for as it was last written."""
+        """Return a session, including pending writes unless `is_written`."""
         with self._reading() as connection:
             found = tables.read_session(connection, key)
         if not is_written:
             for unwritten in (self._in_writing, self._gathered):
-                if (Document.SESSION, key) in unwritten:  # no row comes without its head
+                if (Document.SESSION, key) in unwritten:  # rows are always written with their head
                     found = with_unwritten(found, key, unwritten.values())
         return found
 
@@ -450,7 +451,7 @@ class SqliteJournal:
             return erasing.erase_session(writer, tenant_id, session_id)
 
     def remove(self, kind: Document, key: str) -> bool:
-        """Remove a document for good; return whether there was one. Nothing of it may be on its way."""
+        """Erase a document; return whether there was one. No write of it may be pending."""
         with self._reading(), self._aside() as writer:
             return person.remove(writer, kind, key)
 
@@ -462,9 +463,9 @@ class SqliteJournal:
     prunes_aside = keeps_json = True
 
     def prune(self, retention: Retention, now_ms: int) -> Sweep:
-        """Remove what is kept no longer, a slice with each step, on a connection of its own."""
+        """Remove what is past its retention, one slice per step, on a separate connection."""
         with self._reading(), self._aside() as connection:
-            connection.execute("PRAGMA synchronous = NORMAL")  # what comes back after a loss of power goes with the next sweep
+            connection.execute("PRAGMA synchronous = NORMAL")  # rows that reappear after a power failure go with the next sweep
             if self._pruner is None:
                 from comity.engines.sqlite.retention import Pruner  # noqa: PLC0415  few nodes remove anything
 
@@ -480,14 +481,14 @@ class SqliteJournal:
 
     def verify(self, tell: Tell | None = None) -> Verdict:
         """Check the whole chain against its stored head."""
-        with self._reading(), self._aside() as connection:  # on one of its own, so that another thread may do it
+        with self._reading(), self._aside() as connection:  # a separate connection, so that another thread may do it
             return verify_chain(connection, audit_key(self.path), tell=tell)
 
     def _is_alive(self, node_id: str) -> bool:
         return presence.is_held(presence.lock_path(self.path, node_id))
 
     def _aside(self) -> contextlib.closing[sqlite3.Connection]:
-        """A connection for what must be known at once, and so cannot go through the writer."""
+        """Return a separate connection, for changes that must not wait for the writer."""
         return contextlib.closing(connect(self.path, busy_timeout_ms=self._busy_timeout_ms))
 
     @contextlib.contextmanager
@@ -495,7 +496,7 @@ class SqliteJournal:
         if self._reader is None:
             raise _unavailable(f"the store {self.path} is closed")
         try:
-            self._files.check()  # else it may read pages that another process put in the place of its own
+            self._files.check()  # else it may read pages that another process replaced
         except OSError as error:
             raise self._lost(error) from error
         try:

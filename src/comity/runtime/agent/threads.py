@@ -1,10 +1,10 @@
-"""Plain functions in threads, beside the event loop, so that none of them can stop it.
+"""Runs plain functions in threads, so that they cannot block the event loop.
 
-At most `threads_max` of them run at a time; further ones wait for a place. A function that waits for a call or a tool gives up
-its place meanwhile: plain functions that call each other cannot take all places and then wait for one.
+At most `threads_max` run at a time; others wait for a slot. A function that waits for a call or a tool gives up its slot
+meanwhile, so plain functions that call each other cannot deadlock on slots.
 
-A thread cannot be stopped. When its call ends first, the caller is answered on time, and everything the function asks of its
-`ctx` raises CALL_CANCELLED. It keeps its place here and at its agent until it returns; the watchdog names it.
+A thread cannot be stopped. If its call ends first, the caller gets its reply on time, and every use of `ctx` in the function
+raises CALL_CANCELLED. The function keeps its slot here and at its agent until it returns; the watchdog reports it.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from comity.core.agent.declaration import DeclarationError, shown
 from comity.core.agent.running import name_of
 from comity.core.call.machine import RUNNING
+from comity.core.document.foreign_errors import ENDINGS
 from comity.errors import RefusedError
 from comity.ports import Threads
 from comity.runtime.agent import forked
@@ -33,12 +34,12 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("comity")
 
-Ask = Callable[[Callable[[], Any]], Any]  # does something in the loop for a thread, and returns what that gives
-Late = Callable[[Any, BaseException | None], None]  # what a function returned or raised after it was left behind
+Ask = Callable[[Callable[[], Any]], Any]  # runs a function in the loop for a thread, and returns its result
+Late = Callable[[Any, BaseException | None], None]  # called with the result or exception of an abandoned function
 
 
 class Answer:
-    """What a function in a thread asked of the loop."""
+    """A request of a thread to the loop, and its result."""
 
     __slots__ = ("error", "gate", "task", "value")
 
@@ -51,7 +52,7 @@ class Answer:
 
 
 class Job:
-    """One function in its thread."""
+    """A function that runs in a thread."""
 
     __slots__ = (
         "answers",
@@ -70,10 +71,10 @@ class Job:
     def __init__(self, call: Call, name: str) -> None:
         self.call = call
         self.name = name
-        self.answers: dict[Answer, None] = {}  # that it waits for
-        self.waiting = 0  # how many of them are calls or tools, for which it gave up its place
+        self.answers: dict[Answer, None] = {}  # pending requests
+        self.waiting = 0  # how many of them are awaitable, for which it gave up its slot
         self.has_place = True
-        self.is_over = False  # nothing it asks for is done any more
+        self.is_over = False  # abandoned: its requests are refused
         self.has_returned = False
         self.result: Any = None
         self.error: BaseException | None = None
@@ -82,7 +83,7 @@ class Job:
 
     @property
     def described(self) -> str:
-        """Its function and its call, for people."""
+        """Its function and call, for log messages."""
         request = self.call.request
         return f"{self.name} of {request.target} {request.capability} (request {request.request_id})"
 
@@ -96,14 +97,14 @@ class FunctionThreads:
         if type(threads_max) is not int or threads_max < 1:
             raise DeclarationError(f"threads_max must be a whole number of at least 1, not {shown(threads_max)}")
         self._threads = threads
-        self._twin = twin  # of a context, for use in a thread
+        self._twin = twin  # makes the `SyncContext` of a context
         self._free = threads_max
         self._queue: deque[Callable[[], None]] = deque()
         self._loop = asyncio.get_running_loop()
         self._loop_thread = threading.get_ident()
         self._jobs: dict[Job, None] = {}
-        self._idle: asyncio.Future[None] | None = None  # while a node that closes waits for the last function to return
-        self._notice = notice  # told of a function that was left behind
+        self._idle: asyncio.Future[None] | None = None  # resolved when the last function has returned, for `close`
+        self._notice = notice  # callback for an abandoned function
 
     async def run(
         self,
@@ -114,11 +115,11 @@ class FunctionThreads:
         late: Late | None = None,
         waits: bool = False,
     ) -> Any:
-        """Run a function on behalf of a call and return its result.
+        """Run a function in a thread for a call and return its result.
 
-        Cancelled, it waits until the function has returned if its call has ended: the agent is busy until then. If the call
-        goes on, or `late` is there to be told the outcome, the function is left behind at once. With `ctx` it is given a sync
-        twin of that; `waits` is True if the function uses a sync twin that it has from elsewhere.
+        If this is cancelled because the call has ended, it still waits until the function returns: the agent is busy until
+        then. If the call still runs, or `late` is given to receive the outcome, the function is abandoned at once. With `ctx`
+        the function gets a `SyncContext`; `waits` is True if it uses one that it has from elsewhere.
         """
         await self._place()
         job = Job(call, name_of(function))
@@ -144,15 +145,15 @@ class FunctionThreads:
         if job.error is not None:
             raise asyncio.CancelledError if is_cancelled else job.error
         if not inspect.isawaitable(job.result):
-            return job.result  # of a call that has ended it is recorded, and goes nowhere
+            return job.result  # if the call has ended, it is recorded as late
         return await _unless(job.result, is_cancelled)
 
     def runs(self, call: Call) -> bool:
-        """Return whether a function of a call is in a thread."""
+        """Return whether a function of a call runs in a thread."""
         return any(job.call is call for job in self._jobs)
 
     async def close(self, wait_s: float) -> None:
-        """Wait for what still runs, but not for ever; what is left behind is named in the log."""
+        """Wait at most `wait_s` for running functions; log those that are abandoned."""
         if self._jobs and wait_s > 0:
             self._idle = self._loop.create_future()
             with suppress(TimeoutError):
@@ -160,7 +161,7 @@ class FunctionThreads:
                     await self._idle
         for job in tuple(self._jobs):
             log.warning("%s still runs in a thread, which nothing can stop; the node closes without it", job.described)
-            job.late = None  # how it ends is not known, and the store is about to close
+            job.late = None  # its outcome cannot be recorded: the store is about to close
             self._returned(job, None, asyncio.CancelledError())
         self._threads.close()
 
@@ -171,8 +172,8 @@ class FunctionThreads:
         error: BaseException | None = None
         try:
             result = work()
-        except StopIteration as raised:  # no future can carry it
-            error = RuntimeError(f"{job.name} raised StopIteration")
+        except (StopIteration, *ENDINGS) as raised:  # no future can carry the first; Ctrl-C reaches the main thread alone
+            error = RuntimeError(f"{job.name} raised {type(raised).__name__}")
             error.__cause__ = raised
         except BaseException as raised:  # noqa: BLE001  the thread boundary
             error = raised
@@ -182,8 +183,8 @@ class FunctionThreads:
             self._loop.call_soon_threadsafe(self._returned, job, result, error, context=variables)
 
     def _ask(self, job: Job, make: Callable[[], Any]) -> Any:
-        """Do something in the loop for a function and return what it gives; what gives a coroutine is waited for."""
-        if threading.get_ident() == self._loop_thread:  # a coroutine that the function returned: it can wait by itself
+        """Run `make` in the loop for a function and return its result; a coroutine is awaited first."""
+        if threading.get_ident() == self._loop_thread:  # a coroutine that the function returned: it runs in the loop
             return make()
         if job.is_over or forked.is_child():
             raise _ended(job)
@@ -229,18 +230,18 @@ class FunctionThreads:
 
     def _go_on(self, job: Job, answer: Answer, value: Any, error: BaseException | None) -> None:
         job.has_place = True
-        if job.has_returned:  # left behind while it waited for its place
+        if job.has_returned:  # it was abandoned while it waited for a slot
             self._give_up_place(job)
         self._answer(job, answer, value, error)
 
     def _answer(self, job: Job, answer: Answer, value: Any, error: BaseException | None) -> None:
-        if answer in job.answers:  # and not told already that its call has ended
+        if answer in job.answers:  # else it was already refused because its call has ended
             del job.answers[answer]
             answer.value, answer.error = value, error
             self._threads.go_on(answer.gate)
 
     def _leave_behind(self, job: Job) -> None:
-        """Do nothing more for a function: its call, or the attempt it was, has ended."""
+        """Abandon a function: its call or attempt has ended. Refuse its pending requests."""
         if job.is_over:
             return
         job.is_over = True
@@ -285,7 +286,7 @@ class FunctionThreads:
             raise
 
     def _take(self, then: Callable[[], None]) -> None:
-        """Take a place and call back, at once or when one is free."""
+        """Take a slot and call `then`, at once or when a slot is free."""
         if self._free > 0:
             self._free -= 1
             then()
@@ -312,7 +313,7 @@ async def _unless(awaitable: Awaitable[Any], is_cancelled: bool) -> Any:
 
 
 def _release(waiter: asyncio.Future[None], give: Callable[[], None]) -> None:
-    if waiter.done():  # who waited for a place has gone away
+    if waiter.done():  # the waiter was cancelled
         give()
     else:
         waiter.set_result(None)

@@ -1,19 +1,23 @@
-"""Notices code that blocks the event loop, and says whose it is.
+"""Detects code that blocks the event loop, and names its call.
 
-A timer in the loop leaves a mark while calls are under way; a thread looks whether the mark is old. When it is, the task the
-loop is stuck in names the call to blame, and its stack the line of code. With no calls under way both are parked. Nothing can
-interrupt such code: until it awaits something, no other agent runs and no deadline of this node comes.
+While calls are in progress, a timer in the loop sets a timestamp and a thread checks its age. If it is too old, the loop's
+current task names the call, and its stack the line of code. Without calls both are parked. Such code cannot be interrupted:
+until it awaits, no other agent runs and no deadline of this node fires.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import sys
+import sysconfig
 import threading
 import time
 from collections import deque
 from collections.abc import Mapping
+from pathlib import Path
+from types import FrameType
 from typing import Final
 
 from msgspec import Struct
@@ -24,13 +28,19 @@ from comity.runtime.call.call import Call
 
 log = logging.getLogger("comity")
 
+OWN: Final = f"{Path(__file__).parents[2]}{os.sep}"
+LIBRARIES: Final = (sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), "<frozen ")
+# Where agents' code is called: what runs below these, in a library or not, is an agent's.
+RUNS_AGENTS: Final = frozenset(
+    (str(Path("runtime", "call", "run.py")), name) for name in ("_work", "_go_on", "_run_handed", "_invoke", "_plain", "run")
+)
 LAGS_KEPT_MAX: Final = 100
 LINES_TOLD: Final = 4
-AGAIN_AFTER: Final = 10  # code that goes on blocking is named again after this many times as long
+AGAIN_AFTER: Final = 10  # code that keeps blocking is reported again after this many times the first duration
 
 
 class Lag(Struct, frozen=True):
-    """One time a call blocked the loop, or a thread after its end, and for how long when that was noticed."""
+    """One report: a call blocked the loop, or a thread after its end, for this long so far."""
 
     request_id: str
     target: str
@@ -56,7 +66,7 @@ class Watchdog:
         self._thread: threading.Thread | None = None
 
     def wake(self) -> None:
-        """Begin to watch: a call has come."""
+        """Start watching: a call has started."""
         self.is_parked = False
         if self._thread is None:
             self._thread = threading.Thread(target=self._look, name="comity-watchdog", daemon=True)
@@ -101,7 +111,7 @@ class Watchdog:
         seen, due_s = 0.0, self._threshold_s
         while True:
             self._awake.wait()
-            if self._closed.wait(self._threshold_s / 2):  # and not a sleep: a node that closes waits for this thread
+            if self._closed.wait(self._threshold_s / 2):  # not `sleep`: closing must not wait for it
                 return
             beat = self._beat
             if beat != seen:
@@ -114,25 +124,44 @@ class Watchdog:
     def _report(self, blocked_s: float, *, is_first: bool) -> None:
         task = asyncio.current_task(self._loop)
         call = self._calls.get(task.get_name()) if task is not None else None
-        name = "something" if task is None else task.get_name()  # of a task that an agent began itself its code says more
+        name = "something" if task is None else task.get_name()  # a task that the agent started has its own name
         if call is not None:
             request = call.request
             name = f"{request.target} {request.capability}"
             if is_first:
                 self.lags.append(Lag(request.request_id, request.target, request.capability, blocked_s * 1000))
+        frame = sys._current_frames().get(self._loop_thread)  # noqa: SLF001  there is no other way to ask
+        if is_own_work(frame):  # a pattern compiled at its first use, a module imported: no agent can do anything about it
+            log.info("Comity has blocked the event loop for %.0f ms for %s, at %s", blocked_s * 1000, name, _place(frame))
+            return
         log.warning(
             "%s has blocked the event loop for %.0f ms, at %s; every other agent waits. Make what blocks a plain function,"
             ' which runs in a thread, or declare run_in="process"',
             name,
             blocked_s * 1000,
-            self._place(),
+            _place(frame),
         )
 
-    def _place(self) -> str:
-        """Return the line of code that the loop's thread is at, and those that led there, the newest first."""
-        frame = sys._current_frames().get(self._loop_thread)  # noqa: SLF001  there is no other way to ask
-        lines: list[str] = []
-        while frame is not None and len(lines) < LINES_TOLD:
-            lines.append(f"{frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_name}")
-            frame = frame.f_back
-        return ", from ".join(lines)
+
+def is_own_work(frame: FrameType | None) -> bool:
+    """Return whether a stack of the loop is Comity's own, libraries aside: no frame of an agent or another program is in it."""
+    is_own = False
+    while frame is not None and frame.f_code.co_name != "_run_once":  # above it is the code that runs the loop
+        file = frame.f_code.co_filename
+        if file.startswith(OWN):
+            if (file.removeprefix(OWN), frame.f_code.co_name) in RUNS_AGENTS:
+                return is_own
+            is_own = True
+        elif not file.startswith(LIBRARIES):
+            return False
+        frame = frame.f_back
+    return is_own
+
+
+def _place(frame: FrameType | None) -> str:
+    """Return a stack in words, innermost line first."""
+    lines: list[str] = []
+    while frame is not None and len(lines) < LINES_TOLD:
+        lines.append(f"{frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_name}")
+        frame = frame.f_back
+    return ", from ".join(lines)

@@ -1,15 +1,15 @@
-"""The one call path: every call, whichever door it came through, takes the same way, in this order.
+"""The one call path: every call, through whichever door it came, takes these steps in this order.
 
-    open      `call_here`, `call_under`, `open_root`: a draft becomes a request; one known under its id is answered
-    look      `enter`: what bears on the request, at one moment: its session, its agent's queue, budgets, breakers, guidance
+    open      `call_here`, `call_under`, `open_root`: a draft becomes a request; a known request id gets the known reply
+    look      `enter`: a snapshot of the session, the agent's queue, budgets, breakers and guidance
     admit     `core/call/admission.py`: the first rule that refuses, or none
     screen    `screening.py`: guardrails, and personal data hidden from the callee
-    accept    `_accept`: the journal takes the call
-    place     `_accept`: a place in its agent's queue here, or the way to the node that holds the agent (`placement.py`)
+    accept    `_accept`: the journal records the call
+    place     `_accept`: queue it at its agent here, or send it to the node that holds the agent (`placement.py`)
     run       `_run`: `run.py` runs the capability's implementations
-    read      `run.read_result`: the answer becomes a reply, checked, personal data hidden
+    read      `run.read_result`: the return value becomes a reply: checked, personal data hidden
     settle    `settle.py`: a call and everything below it end in one record
-    deliver   `settle.py`: its waiters get the reply, once it is durable where the node promises that
+    deliver   `settle.py`: resolve the waiters, once the reply is durable where the node promises that
 
 From look to place is one step without an await, so what admission saw is still true when the call takes its place.
 """
@@ -94,9 +94,9 @@ def _checked(arrival: Arrival) -> Checked:
 
 
 class CallPath(Replies):
-    """Calls under way on one node, and the way they take."""
+    """The calls in progress on one node, and the steps that each takes."""
 
-    # Slots: in an object of more than thirty attributes, Python looks for every method it calls in a table of attributes first.
+    # Slots: without them, method lookup on an object with more than thirty attributes searches the instance dict first.
     __slots__ = (
         "_context", "_execution", "_go_on", "_guardrails", "_latest", "_long_requests", "_reader", "_shared_at",
         "_stopping", "_turnstile", "activations", "answers", "batches", "call_root", "guidance", "hand_off", "identity_key",
@@ -119,8 +119,8 @@ class CallPath(Replies):
         self.ids, self.slices, self.answers, self.identity_key = env.ids, env.slices, env.answers, env.identity_key
         self._guardrails, self.prices = env.guardrails, env.prices
         self.toolbox = toolbox
-        self._context = context  # makes what an agent is given
-        self._go_on = go_on  # with a tree that was put aside, given the id of its question
+        self._context = context  # makes the `ctx` of a capability
+        self._go_on = go_on  # resumes a paused tree, given its approval id
         self.seal = seal = Seal(env.sessions.cipher, None if privacy is None else privacy.may_hold)
         hide = None if privacy is None else privacy.hide_trace
         self.activations = Activations(
@@ -128,10 +128,10 @@ class CallPath(Replies):
         )
         self._stopping = Stopping(journal, clock, env.loop, self.activations, env.threads.runs)
         super().__init__(env, calls, Settlement(env, calls, self._stopping.stop))
-        self.hand_off: HandOff = _cannot_hand_off  # on behalf of a call, where the node has a queue
+        self.hand_off: HandOff = _cannot_hand_off  # replaced where the node has a handoff queue
         self.workflows: Callable[[], Runs] | None = None  # the node's, made when first needed
         self.is_closed = False
-        self.call_root: CallRoot = self.call_here  # for a user, wherever the agent is
+        self.call_root: CallRoot = self.call_here  # replaced where nodes share the work
         self._reader = Reader(env.registry, env.limits, env.ids, env.inheritance)
         self.steps = Steps(journal, clock, env.ids, env.recorder, holds_words=self.holds_words, answers=env.answers, seal=seal)
         self._execution = Execution(clock, env.ids, env.threads, env.run_in_process, env.answers, env.slices, observer)
@@ -140,8 +140,8 @@ class CallPath(Replies):
         )
         self._turnstile = Turnstile(env.loop, env.slices.pace)
         self.batches = Batches(env.loop, self._run)
-        self._latest: Identity | Request = Identity("", "", "")  # whose call came last; at first no user's
-        self._shared_at = 0  # when a user called after another; 0 if that never was
+        self._latest: Identity | Request = Identity("", "", "")  # the user of the latest call
+        self._shared_at = 0  # when a call of another user followed; 0 for never
 
     def join(self, cluster: Placement) -> None:
         """Share the work with other nodes from now on."""
@@ -160,7 +160,7 @@ class CallPath(Replies):
         remote: TraceContext | None = None,
         log: events.EventLog | None = None,
     ) -> Call | Reply:
-        """Open a call by a user: return the call under way, one it joins, or the reply if there is one already."""
+        """Open a user's call: return the new call, the running call with the same request id, or its stored reply."""
         now_ns = self.clock.now_ns()
         arrival = self.asked(draft, identity, request_id, now_ns // 1_000_000, remote)
         try:
@@ -173,7 +173,7 @@ class CallPath(Replies):
     def asked(
         self, draft: Draft, identity: Identity, request_id: str | None, now_ms: int, remote: TraceContext | None
     ) -> Arrival:
-        """Return what a user asks as a request, under a new id if none is named."""
+        """Read a user's draft into a request, under a new id if `request_id` is None."""
         if request_id is None:
             new_id, trace_id = self.ids.new_request(now_ms)
             arrival = self._reader.read_plain(draft, identity, new_id, now_ms, trace_id) or self._reader.read(
@@ -194,7 +194,7 @@ class CallPath(Replies):
         return self.seen(request) or self.enter(arrival, None, now_ns, log, remote=remote, is_named=True)
 
     def arrive(self, draft: Draft, identity: Identity, request_id: str, now_ms: int, remote: TraceContext | None) -> Arrival:
-        """Return what a user asks as a request; `remote` is the trace it belongs to, which began elsewhere."""
+        """Read a user's draft into a request; `remote` is the trace context it arrived with, if any."""
         arrival = self._reader.read(draft, identity, None, request_id, now_ms)
         return arrival if remote is None else standing.placed(arrival, remote, self.ids)
 
@@ -229,7 +229,7 @@ class CallPath(Replies):
             opened = self.unread(arrival.request, error)
         if isinstance(opened, Reply):
             return await self.told(opened)
-        # Not awaited by `reply_of`: a coroutine more would be a percent of a call.
+        # `reply_of`, inlined: one more coroutine would cost a percent of a call.
         waiter: asyncio.Future[None] = self.loop.create_future()
         if opened.waiters is None and not opened.is_delivered:
             opened.waiters = [waiter]
@@ -241,18 +241,18 @@ class CallPath(Replies):
             self.stop_waiting(opened, waiter)
             raise
         way, reply = opened.way, opened.reply
-        assert reply is not None  # as `Call.delivered` says, which would be a call more on the way of every call
+        assert reply is not None  # `Call.delivered`, inlined
         if way.is_moved:
             return await self.placement.go_on(opened.request)
         return opened.as_written(reply) if draft.is_written else reply
 
     def _is_shared(self, now_ns: int) -> bool:
-        """Return whether several users called a moment ago."""
+        """Return whether calls of two different users arrived within the last `SHARED_NS`."""
         return bool(self._shared_at) and now_ns - self._shared_at < SHARED_NS
 
     def call_child(self, parent: Call, draft: Draft) -> Coroutine[Any, Any, Reply]:
-        """Call on behalf of a call under way; the reply is there when the coroutine ends."""
-        # Numbered before it runs: parallel calls keep their ids when the tree is run again, whichever of them comes first then.
+        """Return a coroutine that makes a child call of `parent` and returns the reply."""
+        # Numbered before it runs, so parallel calls keep their ids on replay, in whatever order they start then.
         parent.calls_made += 1
         return self.call_under(parent, draft, f"{parent.request.request_id}.{parent.calls_made}", parent.calls_made)
 
@@ -266,7 +266,7 @@ class CallPath(Replies):
         *,
         is_repeated: bool | None = None,
     ) -> Reply:
-        """Call under an id below that of a call under way; `is_repeated` is None unless an agent chose the id (see `named`)."""
+        """Make a child call under `request_id`; `is_repeated` is None unless an external agent chose the id (see `named`)."""
         above = parent.request
         if (pause_ms := above.limits.pause_ms(number)) and not is_repeated:
             await parent.wait_in_line(pause_ms)
@@ -278,9 +278,9 @@ class CallPath(Replies):
         return parent.given(await self.reply_of(opened))
 
     def begin_under(self, parent: Call, draft: Draft, request_id: str) -> Call | Coroutine[Any, Any, Reply]:
-        """Do what `call_under` does, and return the call instead of waiting for it where it begins on this node at once."""
+        """Do what `call_under` does, but return the `Call` without waiting if it starts on this node at once."""
         is_shared = self._shared_at and self._is_shared(self.clock.now_ns())
-        if is_shared or not self.placement.ends_come_first:  # it may have to wait, or runs elsewhere
+        if is_shared or not self.placement.ends_come_first:  # it may have to queue, or runs on another node
             return self.call_under(parent, draft, request_id, 0)
         return self.open_under(parent, draft, request_id)
 
@@ -293,7 +293,7 @@ class CallPath(Replies):
         *,
         is_repeated: bool | None = None,
     ) -> Call | Coroutine[Any, Any, Reply]:
-        """Open a call below one under way: return it, or its reply to be awaited where it does not begin on this node."""
+        """Open a child call: return the `Call`, its reply, or an awaitable reply if it runs on another node."""
         above = parent.request
         if parent.state is not RUNNING:
             # A task that outlived its call has no budget, no deadline and no caller to answer to.
@@ -307,7 +307,7 @@ class CallPath(Replies):
             arrival = standing.hung(arrival, above)
         if (elsewhere := self.placement.call_under(arrival, parent, is_repeated=bool(is_repeated))) is not None:
             return _given(parent, elsewhere)
-        # Only a call that an earlier run began can have made this one before, unless an agent chose its id.
+        # A generated id can be known only to a resumed tree; an id that an external agent chose may be known anyway.
         is_again = parent.top.is_resumed
         try:
             if is_repeated is not None:
@@ -335,7 +335,7 @@ class CallPath(Replies):
         if request.request_id not in (parent.top.leftovers or ()):
             return self.enter(arrival, parent, now_ns, None)
         begun = count_begun(self._journal, request)
-        parent.account.give_back(1, 0)  # it is counted anew
+        parent.account.give_back(1, 0)  # `enter` charges it again
         opened = self.enter(arrival, parent, now_ns, None)
         if isinstance(opened, Reply):
             parent.account.spend_call()
@@ -344,7 +344,7 @@ class CallPath(Replies):
         return opened
 
     def _open_below(self, parent: Call, arrival: Arrival, now_ns: int) -> Call | Reply:
-        """Make a call under an id that an agent outside chose: once, and again only if it was refused."""
+        """Make a call under an id that an external agent chose: at most once, unless it was refused."""
         request, named = arrival.request, parent.named_calls
         before = named[request.request_id]
         if before is None:
@@ -372,9 +372,9 @@ class CallPath(Replies):
         way: Way = LOCAL,
         is_named: bool = False,
     ) -> Call | Reply:
-        """Admit the call and give it its place, or refuse it. Nothing is awaited in between.
+        """Admit the call and queue or start it, or refuse it, without awaiting in between.
 
-        Work for a receiver gets a place in its lane instead of one in this process.
+        A handoff (`lane`) is queued in its receiver's lane, not at an agent of this process.
         """
         if self.observer is not None:
             arrival = _seen(arrival, self.observer)
@@ -384,7 +384,8 @@ class CallPath(Replies):
         if self.is_closed or self._journal.failure is not None:  # what cannot be recorded must not be begun
             stopped = None if self.is_closed else self.settlement.stopped()
             return self.refuse(request, stopped or admission.Refused("NODE_CLOSED", "this node is closing"), watcher)
-        # Read already; but what is not fresh may have entered before, and what goes to a lane has another capability.
+        # The inputs were checked while they were read, unless the call may have entered before, or is a handoff, whose
+        # capability is another one.
         checked = arrival.checked if lane is None and way.is_fresh else None
         if checked is None:
             try:
@@ -427,7 +428,7 @@ class CallPath(Replies):
         if lane is not None and lane.takes:
             lane.take(note)
             return call
-        if has_fallback or way.node_id:  # a call that is sent has another node's breaker
+        if has_fallback or way.node_id:  # the breaker of a sent call is on the other node
             call.skips_primary = True
         elif breaker is not None:
             call.probe = breaker.enter(now_ms)
@@ -441,7 +442,7 @@ class CallPath(Replies):
         return call
 
     def _session(self, request: Request, parent: Call | None, now_ms: int, *, is_known: bool) -> Live | None:
-        """Return the session of a request; None for a new call of a user that names none."""
+        """Return the session of a request; None for a user's new call without a session id."""
         if parent is not None:
             is_delegated = request.parent_session_id is not None
             return self.sessions.bind_below(request, self.sessions.live_of(parent), now_ms) if is_delegated else parent.live
@@ -451,7 +452,7 @@ class CallPath(Replies):
     def _screened(
         self, call: Call, body: bytes, findings: tuple[Finding, ...]
     ) -> str | admission.Refused | Sliced[str | admission.Refused]:
-        """Return what the audit notes of a request that may pass, or why it may not; a long one has to be looked through."""
+        """Return the audit note of a request that may pass, its refusal, or the sliced work that finds out for a long one."""
         request, privacy = call.request, self._privacy
         is_concerned: bool | None = privacy is not None and (
             bool(request.message or request.objective or call.capability.clear or request.context)
@@ -464,9 +465,9 @@ class CallPath(Replies):
     # --- accept, place ---
 
     def reserve(self, call: Call) -> None:
-        """Charge a call and let it be known: under its caller, and by its id."""
+        """Charge a call to its budget, and register it with its parent and by its id."""
         if call.parent is None:
-            call.account.calls_used += 1  # of an account without one above
+            call.account.calls_used += 1  # of an account without a parent account
         else:
             call.account.spend_call()
             call.attach(call.parent)
@@ -481,7 +482,7 @@ class CallPath(Replies):
             self.placement.accept(call, now_ms, note)
         elif not was_accepted:
             self._journal.append((Accepted(request, now_ms, self._journal.node_id, note),))
-        elif parent is not None:  # made again: with a new deadline, within its caller's
+        elif parent is not None:  # replayed: it has a new deadline, within its caller's
             self._journal.append((Resumed(request, self._journal.node_id, now_ms),))
         self.settlement.deadlines.add(call)
         if not way.node_id:
@@ -514,34 +515,48 @@ class CallPath(Replies):
         try:
             if OTEL in MODULES or use.has_begun:
                 ambient.enter(standing.place_of(self.recorder, call, call.request))
-            if call.state is not RUNNING:  # it ended, or was put aside, before its code began
+            if call.state is not RUNNING:  # it settled or was paused before its code began
                 return
             if call.began_ms and self._is_shared(self.clock.now_ns()) and (turn := self._turnstile.begin(call.request)):
                 await turn
+            if call.capability.effects and not await self._may_have_effects(call):
+                return
             reply = await self._execution.run(call, self._context(self, call))
         except asyncio.CancelledError:
-            # Settled already by the code that cancelled the call; if not, the agent cancelled itself.
+            # A call that the runtime cancels is settled before; one that still runs was cancelled by its agent's own code.
             if call.state is RUNNING:
                 self.settlement.cancel(call, "the agent's task was cancelled")
         except Paused as paused:
             self.settlement.pause(call.top, paused.approval, partial(self._go_on, self, self._journal, paused.approval.id))
-        except Exception:  # the task boundary: what runs the agent's code failed, and no caller may wait for the timeout
+        except Exception:  # the task boundary: a bug of the runtime must not leave callers waiting for the timeout
             log.exception("the call %s could not be run", call.request.request_id)
             self._fail(call, f"{call.request.target} could not be run")
         else:
             self.settlement.settle(call, FINISH, reply)
         finally:
-            # What the call no longer needs goes at once: it may wait a while for the disk, and the collector would look at it.
+            # Free these now: the call may wait for the disk, and the garbage collector would traverse them meanwhile.
             call.task = call.arguments = None
             self.activations.leave(call)
 
+    async def _may_have_effects(self, call: Call) -> bool:
+        """Wait until a call, and all that it follows from, is on disk; return whether its code may still run.
+
+        A crash may leave a record without an effect, never an effect without a record.
+        """
+        try:
+            await self.durable()
+        except UnavailableError as error:
+            failed = self.settlement.unrecorded(error)
+            self.settlement.settle(call, CANCEL, Reply(status=Status.ERROR, error=failed, message=failed.message))
+        return call.state is RUNNING
+
     def _fail(self, call: Call, why: str) -> None:
-        """End a call whose agent could not be brought to memory, or whose code could not be run."""
+        """End a call with an error if its agent's state could not be loaded or its code could not be run."""
         error = Error.of("TARGET_CRASHED", why)
         self.settlement.settle(call, CANCEL, Reply(status=Status.ERROR, error=error, message=why))
 
     async def close(self) -> None:
-        """Cancel what runs, wait for all code, also of calls that have ended before, and drop the timers."""
+        """Cancel all calls, wait for their code (that of calls which ended before too), and drop the timers."""
         self.is_closed = True
         calls = [*self.activations.running, *self.calls.values()]
         for call in [call for call in self.calls.values() if call.parent is None]:
@@ -552,5 +567,5 @@ class CallPath(Replies):
         self._stopping.close()
         self.activations.close()
         self.settlement.deadlines.close()
-        with contextlib.suppress(UnavailableError):  # the store is gone, and every call got that error
+        with contextlib.suppress(UnavailableError):  # the store failed, and every call has got that error
             self.sessions.save_ended()

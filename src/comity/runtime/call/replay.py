@@ -1,6 +1,6 @@
-"""The same request id again: the first outcome is returned, and another request under it is refused.
+"""Idempotency by request id: a repeated request returns the first reply; a different request under the same id is refused.
 
-Of two nodes that are asked for the same at one moment, one runs it: the one whose record the store takes.
+If two nodes get the same request at once, the node whose `Accepted` record the store takes runs it.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from typing import Final, Protocol
 
 from comity.core.call.admission import Refused
 from comity.core.envelope.envelope import Reply, Request
-from comity.core.journal.records import PAUSED_AT, StoredCall, fingerprint
+from comity.core.journal.records import StoredCall, StoredState, fingerprint
 from comity.errors import UnavailableError
 from comity.ports import Journal
 
-# The root of every run of a workflow is a call of this agent, under the key of the node that began it: that address is held by
-# one node, so that another node can take its runs over. The agent is in no registry, so that nothing else can call it.
+# The root of every workflow run is a call of this agent, with the node that began it as key. The lease of that address lets
+# another node take the runs over. The agent is in no registry, so nothing else can call it.
 WORKFLOW: Final = "comity.workflow"
 
 
@@ -28,40 +28,40 @@ def is_run(address: str) -> bool:
 
 
 class Runs(Protocol):
-    """Takes up runs of workflows that a node which is gone left open."""
+    """Resumes workflow runs that a dead node left open."""
 
     def adopt(self, request: Request, leftovers: dict[str, Request]) -> None:
-        """Take up a run, given its root and the calls below it that were open."""
+        """Resume a run, given its root request and the open calls below it (by request id)."""
         ...
 
     def has(self, run_id: str) -> bool:
-        """Return whether this node drives a run, or waits for what it waits for."""
+        """Return whether this node executes a run, or watches for the event that the run waits for."""
         ...
 
     def forget_waiting(self) -> None:
-        """Wait for no run that is not in memory: another node may hold it."""
+        """Stop watching for events of runs that are not in memory: another node may hold them."""
         ...
 
     def sweep(self) -> None:
-        """See to what other processes sent, to timers and to schedules."""
+        """Process messages of other processes, due timers and due schedules."""
         ...
 
 
 def known(request: Request, journal: Journal, meets_open: MeetsOpen) -> Reply | Refused | None:
-    """Return what a store has under a request's id: its reply, or why it cannot be had now; None if it may be run."""
+    """Return the stored reply of a request's id, a refusal if the id is taken or in progress, or None if it may run."""
     stored = journal.call(request.request_id)
     if stored is None:
         return None
     owner = (stored.tenant_id, stored.user_id, stored.fingerprint)
     if owner != (request.tenant_id, request.user_id, fingerprint(request)):
         return reused(request)
-    if stored.reply is not None and (stored.settled_at is not None or stored.node_id == PAUSED_AT):
+    if stored.reply is not None and stored.state in {StoredState.SETTLED, StoredState.PAUSED}:
         return stored.reply
     return meets_open(request, stored, journal.node_id)
 
 
 def count_begun(journal: Journal, request: Request) -> int:
-    """Return how many calls an earlier run began below a call; if the store cannot say, as many as there may be."""
+    """Return how many calls an earlier run began below a call; `calls_max` if the store cannot be read."""
     try:
         return journal.begun(request)
     except UnavailableError:

@@ -1,6 +1,6 @@
-"""The answers to requests: one that is known under the same id, one that comes, or a refusal.
+"""The reply to a request: a known one under the same id, the reply of a running call, or a refusal.
 
-Whatever the answer is, the caller gets it once it is durable where the node promises that.
+The caller gets each of them once it is durable where the node promises that.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from comity.core.agent.disclosure import spoken
 from comity.core.call import admission
 from comity.core.call.endings import end_leftovers
 from comity.core.call.machine import CANCEL
+from comity.core.call.refusal import as_recorded
 from comity.core.envelope.envelope import Reply, Request, Status
 from comity.core.envelope.request_id import as_asked
 from comity.core.journal.records import Refused, is_same
@@ -26,7 +27,7 @@ from comity.runtime.call.settle import Settlement
 
 
 class Replies(Serving):
-    """The calls under way on one node as their callers see them."""
+    """The calls in progress on one node as their callers see them."""
 
     __slots__ = ("_journal", "calls", "durable", "loop", "now_ms", "recorder", "settlement")
 
@@ -39,7 +40,7 @@ class Replies(Serving):
         self._journal = env.journal
 
     def seen(self, request: Request) -> Call | Reply | None:
-        """Return the call or reply already known under this request's id, or a refusal if it was another request."""
+        """Return the call or reply known under this request's id; a refusal if the id belongs to a different request."""
         running = self.calls.get(request.request_id)
         found = known(request, self._journal, self.placement.meets_open) if running is None else running
         if isinstance(found, Call) and not is_same(request, found.request):
@@ -51,9 +52,9 @@ class Replies(Serving):
         return self.settlement.shown(found, request) if isinstance(found, Reply) and is_root else found
 
     def unread(self, request: Request, error: UnavailableError, *, is_again: bool = False) -> Call | Reply:
-        """Answer a call that could not be opened, as the store cannot be read: refuse it, or end it if it was accepted already.
+        """Answer a call that could not be opened because the store cannot be read: refuse it, or end it if it was accepted.
 
-        Where an earlier run may have made it, its caller must not go on as if it had been refused: the error is raised there.
+        On replay (`is_again`) raise `error`: the call may have settled, so its caller must not see a refusal.
         """
         call = self.calls.get(request.request_id)
         if call is None and is_again:
@@ -66,24 +67,26 @@ class Replies(Serving):
 
     def refuse(self, request: Request, refusal: admission.Refused, log: events.EventLog | None = None) -> Reply:
         """Refuse a request: one audit row, one reply that says what to do instead, and nothing else."""
-        error = refusal.error
+        recorded, hidden = as_recorded(request, refusal)
+        # A calling agent gets the reply that is stored: a replay must give it the same one.
+        error = (refusal if request.parent_id is None else hidden).error
         advice = f"{error.message}. {error.advice}"
         reply = Reply(
             status=Status.REFUSED,
             error=error,
             message=spoken(error, advice) if request.parent_id is None else advice,
             request_id=request.request_id,
-            source=request.target,
+            source=request.target if request.parent_id is None else recorded.target,
         )
         now_ns = self.clock.now_ns()
         now_ms = now_ns // 1_000_000
         root = None if request.parent_id is None else self.calls.get(request.root_id)
-        # What an earlier run had begun under this id is not taken up: it ends before its caller gets the refusal.
+        # Calls that an earlier run began under this id are not resumed: they end before the caller gets the refusal.
         begun = () if root is None or not root.leftovers else end_leftovers(root, request.request_id, now_ms)
         terms = self.placement.refusal_terms(request)
-        self._journal.append((*begun, Refused(as_asked(request), reply, now_ms, refusal.reason)), None, terms)
+        self._journal.append((*begun, Refused(as_asked(recorded), reply, now_ms, refusal.reason)), None, terms)
         if self.recorder.ended is not None:
-            self.recorder.ended(CallEnd(request, reply, now_ns, now_ns))
+            self.recorder.ended(CallEnd(recorded, reply, now_ns, now_ns))
         if log is not None:
             log.add(events.Kind.REFUSED, now_ms, request, {"code": error.code, "message": error.message})
         return reply
@@ -109,14 +112,14 @@ class Replies(Serving):
             call.waiters.append(waiter)
 
     def stop_waiting(self, call: Call, waiter: asyncio.Future[None]) -> None:
-        """Take a waiter away, and cancel a call that needs to be waited for when its last waiter goes."""
+        """Remove a waiter. If it was the last one of a call that is not detached, cancel the call."""
         if call.waiters is not None and waiter in call.waiters:
             call.waiters.remove(waiter)
             if not call.waiters and not call.is_detached:
                 self.settlement.cancel(call, "its caller stopped waiting")
 
     async def recorded(self) -> None:
-        """Wait until a refusal is on disk; a store that failed can record none, which is what the refusal says then."""
+        """Wait until a refusal is on disk. Ignore a failed store: then the refusal already says so."""
         with contextlib.suppress(UnavailableError):
             await self.durable()
 
@@ -126,7 +129,7 @@ class Replies(Serving):
         return await self._newest(reply) if reply.status is Status.NEEDS_INPUT else reply
 
     async def _newest(self, reply: Reply) -> Reply:
-        """Return how a call stands that waited for a person: if it has ended meanwhile, no caller hears that it waits."""
+        """Return the current reply of a paused call: its final reply if it has resumed and ended meanwhile."""
         running = self.calls.get(reply.request_id)
         if running is not None:
             return await self.reply_of(running)

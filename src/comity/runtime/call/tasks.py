@@ -1,10 +1,11 @@
-"""Tasks beside each other: waiting for many in an order that does not depend on hashes, and letting others have a turn."""
+"""Helpers for asyncio tasks: waiting for many in a deterministic order, yielding to the loop, running in a thread."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import logging
+import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
@@ -15,13 +16,18 @@ T = TypeVar("T")
 _Ending = TypeVar("_Ending", bound=asyncio.Future[Any])
 log = logging.getLogger("comity")
 
-# What unwinds foreign code without being its failure: it is cancelled, it is thrown away, the program is to end.
+# Exceptions that unwind an agent's code without being its failure: cancellation, a discarded coroutine, the program's end.
 PASSES: Final = (asyncio.CancelledError, GeneratorExit, *ENDINGS)
-CLOSE_S: Final = 5.0  # how long a node that closes waits for what it cancelled
+CLOSE_S: Final = 5.0  # how long a closing node waits for cancelled tasks
 
 
 def is_own(raised: BaseException, task: asyncio.Task[Any] | None) -> bool:
-    """Return whether the code of a task raised `GeneratorExit` itself: what is thrown away is not at work any more."""
+    """Return whether the task's own code raised `GeneratorExit` or `KeyboardInterrupt`.
+
+    Python raises the first only in a coroutine that no task runs, and delivers Ctrl-C only to the main thread.
+    """
+    if isinstance(raised, ENDINGS):
+        return threading.current_thread() is not threading.main_thread()
     try:
         return isinstance(raised, GeneratorExit) and asyncio.current_task() is task
     except RuntimeError:  # no loop runs
@@ -29,9 +35,9 @@ def is_own(raised: BaseException, task: asyncio.Task[Any] | None) -> bool:
 
 
 async def all_ended(named: Mapping[_Ending, str]) -> None:
-    """Wait until all have ended, but not for ever: one may not heed being cancelled, and is named in the log.
+    """Wait until all tasks have ended, at most `CLOSE_S`; the log names the tasks that ignored their cancellation.
 
-    The task that waits here is not waited for. `asyncio.wait` would go by hash order.
+    The current task is not waited for. `asyncio.wait` would depend on hash order.
     """
     tasks = [task for task in named if task is not asyncio.current_task()]
     left = sum(not task.done() for task in tasks)
@@ -55,10 +61,10 @@ async def all_ended(named: Mapping[_Ending, str]) -> None:
 
 
 async def after_a_turn(reply: Reply) -> Reply:
-    """Return a reply that was there at once after everybody else had a turn.
+    """Return an immediate reply after one turn of the event loop.
 
-    An agent that asks again whenever it is refused would otherwise hold the loop for ever: no other agent would run, and its
-    own deadline would never come.
+    Otherwise an agent that retries whenever it is refused would block the loop for ever: no other agent would run, and its own
+    deadline would never fire.
     """
     await asyncio.sleep(0)
     return reply

@@ -1,4 +1,4 @@
-"""Asking for a call wherever its agent is: here, on the node that holds it, and where it went if it moves."""
+"""Makes a call on the node that holds its agent, this one or another, and again elsewhere if the agent moves."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ from comity.runtime.cluster.peers import Peers
 if TYPE_CHECKING:
     from comity.runtime.call.path import CallPath
 
-AGAIN_S: Final = 0.1  # after which a call is asked for again whose tree was to be put aside
+AGAIN_S: Final = 0.1  # pause before a call is made again that found its callee paused
 _UNREAD: Final = Checked({})  # the node that has the agent reads the inputs
-STRANGERS_MAX: Final = 1_000  # capabilities of other nodes' agents that stand-ins are kept for
+STRANGERS_MAX: Final = 1_000  # cached stand-ins for capabilities of other nodes' agents
 
 
 class Waits(NamedTuple):
-    """A call waits for a person, and the tree above it with it."""
+    """A call waits for an approval, so the tree above it must pause too."""
 
     approval_id: str
 
 
 class Asking:
-    """Runs the errands of this node, and opens calls on the way they go."""
+    """Runs the errands of this node, and opens their calls."""
 
     def __init__(
         self, path: CallPath, peers: Peers, holds: Holds, probes: Probes, loans: Loans, errands: Errands, carrier: Carrier
@@ -70,19 +70,19 @@ class Asking:
         remote: TraceContext | None,
         log: EventLog | None = None,
     ) -> Errand:
-        """Return a call by a user, to be run; `log` is that of the handle which holds it."""
+        """Return the errand of a user's call; `log` belongs to its `CallHandle`."""
         arrival = self._path.asked(draft, identity, request_id, self._peers.now_ms(), remote)
         return Errand(arrival, None, remote, log, is_fresh=request_id is None)
 
     def arrival(self, request: Request) -> Arrival:
-        """Return a request that was checked before, with what this node knows of its target."""
+        """Return the arrival of an already checked request, with its agent and capability if this node knows them."""
         address = self._path.registry.resolve(request.target)
         agent = None if address is None else address.agent
         capability = None if agent is None else agent.capabilities.get(request.capability)
         return Arrival(request, bytes(request.body), agent, capability, (), "")
 
     async def call(self, errand: Errand) -> Reply:
-        """Ask for a user. A call under a fresh id whose agent is held here becomes an errand once it moves: most never do."""
+        """Make a user's call. If its id is fresh and its agent is held here, it needs an errand only if the agent moves."""
         arrival, path = errand.arrival, self._path
         is_plain = errand.is_fresh and arrival.capability is not None and not arrival.problems
         fence = self._holds.fence(arrival.request.target) if is_plain else None
@@ -105,7 +105,7 @@ class Asking:
         return await self.run(errand)
 
     async def run(self, errand: Errand) -> Reply:
-        """Ask wherever the agent is, and again where it went if it moves, until there is a reply."""
+        """Make the call on the node that holds the agent, and again if the agent moves, until there is a reply."""
         self._errands.begin(errand)
         try:
             while True:
@@ -158,19 +158,19 @@ class Asking:
         if opened.has_moved:
             return None
         if parent is not None and opened.parent is not parent and not errand.is_repeated and reply.status is not Status.REFUSED:
-            self._path.count(parent, reply.usage)  # begun for an earlier run of its caller, below which it stood
+            self._path.count(parent, reply.usage)  # an earlier run of its caller began it
         return reply
 
     async def _aside(self, waits: Waits, parent: Call | None) -> None:
-        """Put the caller of a call that waits for a person aside; its code, which awaits this, is stopped."""
+        """Pause the caller of a call that waits for an approval; pausing cancels the caller's code, which awaits this."""
         if parent is not None:
             self._peers.loop.call_soon(self._carrier.pause_above, parent, waits.approval_id)
-        await asyncio.sleep(AGAIN_S)  # where it is not stopped, a person has just answered, and the call goes on
+        await asyncio.sleep(AGAIN_S)  # if it was not cancelled, the approval has just been answered: try again
 
     async def _end_withdrawn(self, call: Call, reply: Reply) -> Reply:
-        """End a call by a user that was begun here, left and was cancelled meanwhile, or return how it ended.
+        """End a user's call that was cancelled after it had moved away, or return its reply if it has settled.
 
-        It is open in the store, and the node that gets its agent next would go on with it.
+        It is open in the store, and the next node that holds its agent would resume it.
         """
         journal, request, recorded = self._peers.journal, call.request, self._peers.loop.create_future()
         end = Settled(request, reply, self._peers.now_ms())
@@ -184,7 +184,7 @@ class Asking:
         return reply
 
     def _known_way(self, arrival: Arrival) -> Way | None:
-        """Return where an agent is, if this node knows that and nothing is wrong with the request."""
+        """Return the way to an agent if this node knows where it is and the request has no problems."""
         if arrival.problems or (arrival.agent is not None and arrival.capability is None):
             return None
         place = self._holds.known(arrival.request.target)
@@ -193,7 +193,7 @@ class Asking:
         return None if place is None else Way(node_id=place)
 
     async def _way(self, errand: Errand) -> Way | None:
-        """Find out where an agent is; None when there is no time left, or no node has it."""
+        """Find the way to an agent; return None if the deadline has passed or no node has it."""
         request, agent = errand.arrival.request, errand.arrival.agent
         if errand.arrival.problems or (agent is not None and errand.arrival.capability is None):
             return None
@@ -205,7 +205,7 @@ class Asking:
             else:
                 if isinstance(place, Fence):
                     return Way(fence=place)
-                if place is None and agent is None:  # a node may have it and not be running it
+                if place is None and agent is None:  # a node may host the agent without holding its lease
                     name = request.target.partition("/")[0]
                     place = next((one for one in self._peers.transport.hosts(name) if one not in errand.without), None)
                     if place is None:
@@ -220,7 +220,7 @@ class Asking:
         return None
 
     async def _nowhere(self, errand: Errand) -> Reply:
-        """Refuse what is wrong with the request itself, or what no node could be found for in time."""
+        """Refuse a request that has problems, or whose agent was found on no node in time."""
         arrival, request = errand.arrival, errand.arrival.request
         stored = self._peers.journal.call(request.request_id)
         if arrival.problems or arrival.agent is None or arrival.capability is None:
@@ -230,19 +230,19 @@ class Asking:
             what = f"no node said in time which node holds {request.target}"
             opened = self._path.refuse(request, Refused("NODE_UNREACHABLE", what), errand.log)
         else:
-            if errand.parent is not None:  # begun, and perhaps ended: it counts, whichever node ran it
+            if errand.parent is not None:  # it was begun and may have settled, so it counts
                 self._path.count(errand.parent, Usage() if stored.reply is None else stored.reply.usage)
             if stored.settled_at is not None and stored.reply is not None:
                 return stored.reply
             error = Error.of("NODE_UNREACHABLE", f"the node on which {request.request_id} runs does not answer")
             opened = Reply(status=Status.ERROR, error=error, message=error.message, request_id=request.request_id)
-            if errand.parent is not None:  # a call by a user goes on for its user to find; this one's caller goes on without it
+            if errand.parent is not None:  # a user's call stays open for a retry; a child call is abandoned by its caller
                 self._end_begun(Settled(request, opened, self._peers.now_ms()), fences=self.caller_fences(request))
         await self._path.recorded()
         return opened
 
     def full_seat(self, arrival: Arrival, way: Way) -> Activation[Call] | None:
-        """Return where a call by an agent would have to wait for a place on this node; None if it would not."""
+        """Return the activation on this node at which an agent's call would be queued; None if it could run at once."""
         request, agent = arrival.request, arrival.agent
         if way.fence is None or request.parent_id is None or agent is None:
             return None
@@ -252,7 +252,7 @@ class Asking:
     async def open_full(
         self, errand: Errand, arrival: Arrival, way: Way, seat: Activation[Call], *, may_be_known: bool
     ) -> Call | Reply | Waits | None:
-        """Ask other nodes whether a call would wait for ever, and open it; None if its agent has moved meanwhile."""
+        """Probe other nodes for a deadlock, then open the call; return None if its agent has moved meanwhile."""
         request = arrival.request
         try:
             is_wanted = partial(self._may_wait, request, errand.parent, way)
@@ -262,26 +262,26 @@ class Asking:
             self._probes.done(request)
 
     def open(self, errand: Errand, arrival: Arrival, way: Way, *, may_be_known: bool) -> Call | Reply | Waits:
-        """Open a call the way it goes, join it or return its reply.
+        """Open a call, join the running one with the same id, or return its known reply.
 
-        A call below another that was put aside for a person has no reply to give.
+        Return `Waits` for a child call that is paused for an approval: it has no reply.
         """
         request, parent = arrival.request, errand.parent
         is_open = False
         if may_be_known:
             known = self._path.seen(request)
-            if isinstance(known, Reply) and request.parent_id is not None and self._is_aside(request.request_id):
-                return Waits(known.data["approval_id"])
-            if known is not None:
-                is_begun = isinstance(known, Reply) and known.status is not Status.REFUSED
-                if parent is not None and isinstance(known, Reply) and is_begun and not errand.is_repeated:
+            if isinstance(known, Reply):
+                if request.parent_id is not None and self._is_aside(request.request_id):
+                    return Waits(known.data["approval_id"])
+                if parent is not None and known.status is not Status.REFUSED and not errand.is_repeated:
                     self._path.count(parent, known.usage)
                     parent.keep(request, known)
+            if known is not None:
                 return known
             stored = self._peers.journal.call(request.request_id)
             is_open = stored is not None
             if stored is not None and stored.request is not None and request.parent_id is None:
-                # Who asks for it again has not more time than who asked first.
+                # A retry keeps the deadline of the first attempt.
                 request = stored.request
                 arrival = replace(arrival, request=request)
         leftovers: dict[str, Request] | None = {} if is_open and way.fence is not None else None
@@ -292,7 +292,7 @@ class Asking:
         )
         if isinstance(opened, Reply) and is_open:
             fences = self.caller_fences(request) if way.fence is None else (way.fence,)
-            # Not as refused: it was begun, and counts for as long as its tree lives.
+            # It was begun before, so it ends as interrupted, not refused, and counts against the tree's budget.
             self._end_begun(*interrupted((request,), self._peers.now_ms()), fences=fences)
             if parent is not None:
                 self._path.count(parent, Usage())
@@ -303,11 +303,11 @@ class Asking:
         return stored is not None and stored.settled_at is None and stored.reply is not None
 
     def _may_wait(self, request: Request, parent: Call | None, way: Way) -> bool:
-        """Return whether an agent is held here still, and its caller still waits."""
+        """Return whether this node still holds the agent, and the caller still waits."""
         return self._holds.fence(request.target) == way.fence and (parent is None or parent.state is State.RUNNING)
 
     def _stranger(self, arrival: Arrival) -> Arrival:
-        """Return an arrival for an agent this node knows nothing of but its name; the node that has it checks the rest."""
+        """Return an arrival for an agent of which this node knows only the name; the node that hosts it checks the rest."""
         request = arrival.request
         key = (request.target.partition("/")[0], request.capability)
         agent = self._strangers.get(key)
@@ -317,7 +317,7 @@ class Asking:
                 agent.capability(key[1], input_schema={"type": "object"})(_elsewhere)
             except DeclarationError:
                 return arrival
-            if len(self._strangers) >= STRANGERS_MAX:  # any caller may ask for any name
+            if len(self._strangers) >= STRANGERS_MAX:  # callers can invent names, so the cache is bounded
                 del self._strangers[next(iter(self._strangers))]
             self._strangers[key] = agent
         return Arrival(request, arrival.body, agent, agent.capabilities[key[1]], (), "", checked=_UNREAD)
@@ -328,11 +328,11 @@ class Asking:
         return () if fence is None else (fence,)
 
     def _end_begun(self, end: Settled, *, fences: tuple[Fence, ...]) -> None:
-        """End a call that was begun elsewhere and is refused when it is to be taken up: no node goes on with it."""
+        """End a call that another node began and that is refused on resuming: no node will run it."""
         request_id = end.request.request_id
         self._peers.journal.append((end,), None, Terms(fences=fences, open=(request_id,), ends=request_id))
 
 
 def _elsewhere(**inputs: object) -> None:
-    """Stand for a capability of an agent that other nodes host: calls to it are sent there, so this is never run."""
+    """Placeholder for a capability that other nodes host. It never runs: calls to it are sent there."""
     raise AssertionError(f"a call with {sorted(inputs)} was run where its agent is not hosted")

@@ -1,7 +1,7 @@
-"""Budgets of trees that span nodes: a call that runs elsewhere gets a part of what is left, and more when it needs more.
+"""Budgets of trees that span nodes: a call on another node gets a loan of the budget, and borrows more when it needs more.
 
-What is lent is charged at once to the account it comes from, so no two nodes can spend the same. What was not spent comes back
-with the reply.
+A loan is charged to the lender's account at once, so two nodes cannot spend the same budget. The unspent part is returned with
+the reply.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from comity.runtime.cluster.served import Served
 
 
 class Loans:
-    """What this node lends to others and borrows from them."""
+    """Loans of budget to and from other nodes."""
 
     def __init__(self, peers: Peers, calls: Mapping[str, Call], carrier: Carrier, served: Mapping[str, Served]) -> None:
         self._peers = peers
@@ -30,16 +30,16 @@ class Loans:
         self._tasks: dict[asyncio.Task[None], None] = {}
 
     async def cover(self, call: Call) -> None:
-        """See that the tree of a call has a call and a token left, borrowing where it runs on what another node lent."""
+        """Borrow from the lending node until the tree has a call and a token left, or the lender has nothing more."""
         top = call.top
         while is_short(top) and top.way.loan is not None and top.state is State.RUNNING:
             before = top.way.loan
-            await asyncio.shield(top.way.borrowing or self._ask(top, top.way))
+            await (top.way.borrowing or self._ask(top, top.way)).wait()
             if top.way.loan == before:
-                return  # nothing is left, anywhere
+                return  # the lender has nothing left either
 
     def top_up(self, call: Call, *, were_there: bool) -> bool:
-        """Borrow once half of the tokens are gone, as using them cannot wait; return whether those used were there."""
+        """Start to borrow once half of the tokens are used; return whether the budget covers the tokens used so far."""
         top, way = call.top, call.top.way
         if way.loan is None or way.loan.tokens is None:
             return were_there
@@ -48,7 +48,7 @@ class Loans:
         return were_there or (top.account.tokens_used <= way.loan.tokens_most and call.account.is_within(top.account))
 
     def received(self, sender: str, message: Message) -> None:
-        """Take a wish or what was granted."""
+        """Handle a request for a larger loan, or the answer to one."""
         match message:
             case Borrow(request_id=request_id, has=has) if (sent := self._carrier.sent(request_id, sender)) is not None:
                 self._spawn(self._lend(sent.call, sent.way, has))
@@ -58,19 +58,19 @@ class Loans:
                     if loan.calls >= had.calls and (loan.tokens or 0) >= (had.tokens or 0):  # else it is an old one
                         way.loan = loan
                         served.account.widen(loan.of(served.request.limits))
-                    # The answer to an earlier wish, which came twice or late, does not say that nothing is left for this one.
-                    if way.loan != had or to is None or to == had:
-                        _release(way.borrowing)
+                    # A late or repeated answer to an earlier request does not mean that nothing is left for this one.
+                    if way.borrowing is not None and (way.loan != had or to is None or to == had):
+                        way.borrowing.set()
             case _:
                 pass
 
-    def _ask(self, top: Call, way: Way) -> asyncio.Future[None]:
-        """Begin to borrow, and return what the answer is awaited by."""
-        way.borrowing = asked = asyncio.get_running_loop().create_future()
+    def _ask(self, top: Call, way: Way) -> asyncio.Event:
+        """Start to borrow, and return the event of the answer."""
+        way.borrowing = asked = asyncio.Event()
         self._spawn(self._borrow(top, way, asked))
         return asked
 
-    async def _borrow(self, top: Call, way: Way, asked: asyncio.Future[None]) -> None:
+    async def _borrow(self, top: Call, way: Way, asked: asyncio.Event) -> None:
         """Ask until there is an answer, or the call has ended."""
         peers, request_id = self._peers, top.request.request_id
         try:
@@ -85,11 +85,11 @@ class Loans:
                     return
         finally:
             way.borrowing = None
-            _release(asked)
+            asked.set()
 
     async def _lend(self, call: Call, way: Way, has: Loan) -> None:
-        """Set more aside for a call that runs elsewhere, after borrowing it in turn if need be."""
-        if way.loan == has:  # what it has not heard of yet it gets first
+        """Enlarge the loan of a call on another node, after borrowing in turn if needed."""
+        if way.loan == has:  # else an earlier, larger loan is only sent again
             await self.cover(call)
             if way.loan == has and call.state is State.SENT:
                 way.loan = call.account.lend(has)
@@ -110,15 +110,10 @@ def is_short(call: Call) -> bool:
     return call.account.calls_left() < 1 or call.account.tokens_left() == 0
 
 
-def _release(waiter: asyncio.Future[None] | None) -> None:
-    if waiter is not None and not waiter.done():
-        waiter.set_result(None)
-
-
-async def _done(waiter: asyncio.Future[None], pause_ms: float) -> bool:
+async def _done(asked: asyncio.Event, pause_ms: float) -> bool:
     try:
         async with asyncio.timeout(pause_ms / 1000):
-            await asyncio.shield(waiter)
+            await asked.wait()
     except TimeoutError:
         return False
     return True

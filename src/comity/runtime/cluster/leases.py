@@ -1,8 +1,8 @@
-"""Which addresses this node holds, under which tokens, and where the others are.
+"""The leases of this node with their fencing tokens, and a cache of which node holds other addresses.
 
-A node keeps everything it holds with one beat. Its holds count as lost when the last beat that was answered is too old by the
-clock of the node, measured from when it beat: that is never later than by the clock of the lease service. A node that notices
-too late is stopped by the store.
+One heartbeat renews all leases of a node. They count as lost when the last answered heartbeat is too old by the node's own
+clock, measured from when it was sent: that is never later than by the clock of the lease service. The fencing tokens stop a
+node that notices too late.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ class Hold:
         self.address = address
         self.state = State.UNKNOWN
         self.lease: Lease | None = None
-        self.good_until = 0  # of an address held elsewhere: when to ask again, in milliseconds by this node's clock
-        # A token that must not be used again, though the lease may run: code that was begun under it may not have stopped.
+        self.good_until = 0  # for an address of another node: when to ask again, in ms by this node's clock
+        # A token that must not be used again although its lease may be valid: code that runs under it may not have stopped.
         self.spoilt = 0
         self.asking: asyncio.Task[None] | None = None
 
     def advance(self, event: Event) -> bool:
-        """Move on; return whether the event still meant anything."""
+        """Apply an event to the lease's state machine; return whether it was valid in this state."""
         state = advance(self.state, event)
         if state is not None:
             self.state = state
@@ -51,15 +51,15 @@ class Holds:
         self._clock = clock
         self._lose = lose
         self._holds: dict[str, Hold] = {}
-        self._kept_until = 0  # milliseconds, by this node's clock: until when what it holds is its own
+        self._kept_until = 0  # ms by this node's clock: its leases are valid until then
         self._tasks: dict[asyncio.Task[None], None] = {}  # the loop keeps only weak references
 
     async def open(self) -> None:
-        """Beat for the first time. Raises `UnavailableError` if the lease service cannot be reached."""
+        """Send the first heartbeat. Raises `UnavailableError` if the lease service cannot be reached."""
         await self._beat()
 
     def fence(self, address: str) -> Fence | None:
-        """Return the token under which an address is held here now."""
+        """Return the fencing token of an address that this node holds, or None."""
         hold = self._holds.get(address)
         if hold is None or hold.state is not State.HELD or hold.lease is None:
             return None
@@ -69,9 +69,9 @@ class Holds:
         return Fence(address, hold.lease.token)
 
     async def locate(self, address: str, *, is_hosted: bool) -> Fence | str | None:
-        """Return the token if the address is held here, the node if it is held elsewhere, None if no node holds it.
+        """Return the fencing token if this node holds the address, the id of another holder, or None if no node holds it.
 
-        An address that no node holds is taken if its agent `is_hosted` here. Raises `UnavailableError` if that is unknown.
+        Take the lease of a free address if its agent `is_hosted` here. Raises `UnavailableError` if the holder is unknown.
         """
         if (place := self.known(address)) is not None:
             return place
@@ -84,7 +84,7 @@ class Holds:
         return self.elsewhere(address)
 
     def known(self, address: str) -> Fence | str | None:
-        """Return the token if the address is held here, the node if it is held elsewhere, None if that must be asked."""
+        """Return what `locate` would if it is cached, else None."""
         hold = self._holds.get(address)
         if hold is None:
             return None
@@ -93,24 +93,24 @@ class Holds:
         return self.fence(address)
 
     def elsewhere(self, address: str) -> str | None:
-        """Return the node that holds an address, as far as is known here."""
+        """Return the other node that holds an address, if that is cached."""
         hold = self._holds.get(address)
         return hold.lease.holder if hold is not None and hold.state is State.ELSEWHERE and hold.lease is not None else None
 
     def gone(self, node_id: str) -> None:
-        """Ask the lease service anew for everything that a node held: it seems to have left or died."""
+        """Drop cached addresses of a node that seems to have left or died."""
         for hold in self._holds.values():
             if hold.state is State.ELSEWHERE and hold.lease is not None and hold.lease.holder == node_id:
                 hold.good_until = 0
 
     def doubt(self, address: str, node_id: str) -> None:
-        """Ask the lease service anew next time: the node that had the address does not answer, or says it has it not."""
+        """Drop a cached address: its node does not answer, or says that it does not hold it."""
         hold = self._holds.get(address)
         if hold is not None and hold.state is State.ELSEWHERE and hold.lease is not None and hold.lease.holder == node_id:
             hold.good_until = 0
 
     def lost(self, address: str, token: int) -> None:
-        """Note that a token is not the newest any more."""
+        """Note that a newer fencing token exists."""
         hold = self._holds.get(address)
         if hold is not None and hold.lease is not None and hold.lease.token <= token and hold.state is State.HELD:
             hold.spoilt = hold.lease.token
@@ -118,19 +118,19 @@ class Holds:
             self._lose(address)
 
     def spoil(self, address: str) -> None:
-        """Give up a hold whose lease still runs: what was begun under its token cannot be trusted."""
+        """Give up a valid lease: code that runs under its token cannot be trusted."""
         hold = self._holds.get(address)
         if hold is not None and hold.lease is not None:
             self.lost(address, hold.lease.token)
 
     def release(self, address: str) -> None:
-        """Give an address back once everything written for it is durable."""
+        """Release the lease of an address once all records for it are durable."""
         hold = self._holds.get(address)
         if hold is not None and hold.lease is not None and hold.advance(Event.RELEASED):
             self._journal.append((), partial(self._give_back, hold.lease))
 
     async def keep(self) -> None:
-        """Beat for as long as the node runs, and forget addresses that no caller asked for any more."""
+        """Send heartbeats until cancelled, and drop cached addresses that are no longer used."""
         while True:
             await asyncio.sleep(RENEW_MS / 1000)
             now_ms = self._now_ms()
@@ -149,7 +149,7 @@ class Holds:
         left_ms = await self._leases.keep()
         if left_ms is None or self._now_ms() >= self._kept_until:
             self._lose_all()
-        if left_ms is None:  # it has begun anew
+        if left_ms is None:  # the lease service has restarted
             asked_at = self._now_ms()
             left_ms = await self._leases.keep()
         self._kept_until = asked_at + (left_ms or 0)
@@ -160,7 +160,7 @@ class Holds:
                 self.lost(hold.address, hold.lease.token)
 
     async def close(self) -> None:
-        """Give everything back; the journal has made durable what was written for it."""
+        """Release all leases; the journal has made their records durable."""
         mine = [hold for hold in self._holds.values() if hold.state is State.HELD or hold.spoilt]
         leases = [hold.lease for hold in mine if hold.lease is not None]
         self._holds.clear()
@@ -183,7 +183,7 @@ class Holds:
                     hold.spoilt, event = 0, Event.GRANTED
                 else:
                     hold.good_until, event = self._now_ms() + lease.left_ms, Event.DENIED
-                    if lease.token > hold.spoilt:  # what `find` read may be older than the lease that this node lost
+                    if lease.token > hold.spoilt:  # `find` may have read the lease that this node lost
                         hold.spoilt = 0
         finally:
             hold.asking = None
@@ -197,7 +197,7 @@ class Holds:
         try:
             await self._leases.release(lease)
         except UnavailableError as error:
-            log.info("%s is given back by its time alone: %s", lease.address, error)
+            log.info("the lease of %s could not be released and will expire: %s", lease.address, error)
 
     def _spawn(self, work: asyncio._CoroutineLike[None]) -> asyncio.Task[None]:
         task: asyncio.Task[None] = asyncio.get_running_loop().create_task(work)

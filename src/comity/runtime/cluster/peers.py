@@ -1,4 +1,4 @@
-"""The other nodes as this one reaches them: messages that may not arrive, and tasks that end with this node."""
+"""Messages to other nodes, which may be lost, and background tasks, which end with this node."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ class Peers:
         self._spawned: dict[asyncio.Task[object], None] = {}  # the loop keeps only weak references
 
     def now_ms(self) -> int:
-        """Return the time."""
+        """Return the time in epoch milliseconds."""
         return self._clock.now_ns() // 1_000_000
 
     def send(self, node_id: str, message: Message) -> None:
-        """Send a message, which may not arrive."""
+        """Send a message, which may be lost."""
         self.transport.send(node_id, wire.encode(message))
 
     def spawn(self, work: Coroutine[Any, Any, object]) -> None:
-        """Do something in the background, which ends with this node."""
+        """Run `work` in a background task, which is cancelled when this node closes."""
         task = self.loop.create_task(work)
         self._spawned[task] = None
         task.add_done_callback(self._ended)
@@ -42,8 +42,8 @@ class Peers:
     def _ended(self, task: asyncio.Task[object]) -> None:
         self._spawned.pop(task, None)
         if not task.cancelled() and (error := task.exception()) is not None:
-            log.warning("what was begun in the background has failed: %s", error)
+            log.warning("a background task of the cluster failed: %s", error)
 
     def spawned(self) -> list[asyncio.Task[object]]:
-        """Return what is done in the background."""
+        """Return the background tasks."""
         return list(self._spawned)

@@ -1,8 +1,8 @@
 """Handoffs on a node: the call path puts them into the queue, receivers take them out, and waiters are notified of changes.
 
-Creating one admits a call like any other and accepts it for the receiver that takes it. What ends it settles that call, in the
-transaction that ends the handoff. A node looks at the queue only for a reason: the queue rings, a deadline or a lease runs out,
-or, in case a ring was lost with a process that died, half a minute has passed.
+Creating a handoff admits and accepts a call for its receiver. The transaction that ends the handoff also settles that call. A
+node reads the queue only if the queue notifies it (a *ring*), if a deadline or lease expires, or every half minute, since a
+ring may be lost with a process that died.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ from comity.runtime.tracing.standing import placed
 log = logging.getLogger("comity")
 
 TIMEOUT_MS: Final = 300_000
-_MADE_KEPT_MAX: Final = 1_024  # what most nodes have under way; of more, the store is asked
+_MADE_KEPT_MAX: Final = 1_024  # cached handoffs of this node; others are read from the store
 _COUNT_AGAIN_MS: Final = 1_000
 _SOON_S: Final = 1.0
 _PATIENCE_MS: Final = 10_000  # how long to retry an unreadable store before failing waiters past their deadline
-LOOK_AGAIN_S: Final = 30.0  # a ring may be lost with the process that should have rung
-_JITTER_S: Final = 0.02  # so that not all processes look at one lapsed lease at once
+LOOK_AGAIN_S: Final = 30.0  # a ring may be lost with the process that should have sent it
+_JITTER_S: Final = 0.02  # so that not all processes read an expired lease at once
 
 
 class Handoffs:
@@ -94,36 +94,35 @@ class Handoffs:
         self.reader = Reader(self._directory, path.limits, ids, path.inheritance)
         self._loop = asyncio.get_running_loop()
         self._ears: dict[str, tuple[Ear, ...]] = {}  # by topic
-        self._made: OrderedDict[str, Handoff] = OrderedDict()  # by this node, the newest; up to date once they have ended
-        self._waiting: dict[str, tuple[int, int]] = {}  # in each lane: how many at most, and when that was counted
-        self._lanes: dict[str, int] = {}  # to how many receivers each matters
-        self.hosted: set[str] = set()  # of them, those of which the node itself is one
-        self._listening = 0  # how often that is being written down, and so not heard yet
-        self._coming: dict[str, int] = {}  # into each lane: how many this node offers just now
+        self._made: OrderedDict[str, Handoff] = OrderedDict()  # this node's newest handoffs; stale until they end
+        self._waiting: dict[str, tuple[int, int]] = {}  # by lane: an upper bound of queued handoffs, and when it was counted
+        self._lanes: dict[str, int] = {}  # by lane: number of receivers on this node
+        self.hosted: set[str] = set()  # lanes of which the node itself is a receiver
+        self._listening = 0  # subscriptions that are not durable yet
+        self._coming: dict[str, int] = {}  # by lane: handoffs whose offer is not durable yet
         self._watch = path.settlement.deadlines.watch
         self._watch.join(self)
         self.leases = Leases(self.queue, self.journal.append, clock, self._loop, self._watch)
         self._receivers = 0
-        self.receivers: dict[Receiver, None] = {}  # that end with this node
+        self.receivers: dict[Receiver, None] = {}  # stopped with this node
         self._timer: asyncio.TimerHandle | None = None
-        self._looks_by = 0  # ms; when the timer rings
-        self._is_due = False  # whether it was set for a point in time, and not for a while
-        self._unread_since = 0  # ms; when the store could not be read for the first time since it was
-        self._retry: asyncio.TimerHandle | None = None  # every waiter looks again, after the store could not be read
+        self._is_due = False  # a waiter has a deadline, so the timer must follow the wall clock
+        self._unread_since = 0  # ms; since when the store cannot be read; 0 if it can
+        self._retry: asyncio.TimerHandle | None = None  # wakes all waiters after a failed read of the store
         self._tasks: set[asyncio.Task[None]] = set()
         self.is_closed = False
         self.queue.open(self._hear)
         self.post(self.step(Listen(self.node_id, ("-",))))
-        # The process that this node takes the place of may be dying just now.
+        # The process that this node replaces may be dying just now.
         self._again = self._loop.call_later(_SOON_S, self._look_for_the_dead)
 
     async def stop(self) -> None:
-        """Tell those who wait here that the node closes, and let receivers end what they do and give it back."""
+        """Fail the waiters, since the node closes, and stop the receivers, which release their handoffs."""
         self._fail(closed)
         await asyncio.gather(*(receiver.stop() for receiver in self.receivers))
 
     def close(self) -> None:
-        """Hear no more, and fail the waiters. Nothing is given back: a receiver that held a handoff has done that before."""
+        """Unsubscribe from the queue and fail the waiters. `stop` has released the handoffs of receivers before."""
         self.leases.close()
         self._watch.leave(self)
         for timer in (self._timer, self._again, self._retry):
@@ -138,7 +137,7 @@ class Handoffs:
 
     @property
     def now_ms(self) -> int:
-        """The time."""
+        """The time in epoch milliseconds."""
         return self._clock.now_ns() // 1_000_000
 
     # --- creating ---
@@ -155,9 +154,9 @@ class Handoffs:
         metadata: dict[str, Any] | None = None,
         remote: TraceContext | None = None,
     ) -> Awaitable[Handoff]:
-        """Hand work off; it is there once it is durable. Waiting for it raises the error class that says who must act.
+        """Create a handoff; the awaitable returns it once it is durable, or raises the `ComityError` of a refusal.
 
-        `remote` is the trace it belongs to, if that began elsewhere.
+        `remote` is the trace context that it arrived with, if any.
         """
         now_ns = self._clock.now_ns()
         now_ms = now_ns // 1_000_000
@@ -168,7 +167,7 @@ class Handoffs:
         if remote is not None:
             arrival = placed(arrival, remote, self._ids)
         more: dict[str, Any] = {"metadata": kept} if (kept := (metadata or {}) | metadata_of(remote)) else {}
-        if draft.outside is None:  # else the request has the chain that a token proved
+        if draft.outside is None:  # else the token has proved the request's chain
             more |= {"source": source, "chain": () if source is None else (source,)}
         request = replace(arrival.request, expected_output=expected, **more)
         if problem:
@@ -200,13 +199,13 @@ class Handoffs:
         outcome = await self._path.slices.run(work)
         if isinstance(outcome, Refused):
             return await self._refused(self._path.refuse(unsaid(opened.request), outcome))
-        if (known := self._known(opened.request)) is not None:  # the same was offered while this was looked through
+        if (known := self._known(opened.request)) is not None:  # the same handoff was offered during the PII scan
             return known
         offer(outcome)
         return await waiter
 
     def _offer(self, opened: Call, lane: str, attempts_max: int, waiter: asyncio.Future[Handoff], note: str) -> None:
-        request, now_ms = opened.request, self.now_ms  # as it may leave
+        request, now_ms = opened.request, self.now_ms  # the screened request
         if opened.live is not None:
             self.sessions.use(opened.live, request, now_ms)
         handoff = Handoff(
@@ -218,7 +217,7 @@ class Handoffs:
         self._coming[lane] = before + 1
         self.journal.append((step,), partial(self._offered, step, waiter, lane))
         if not before and lane in self._coming and lane in self._lanes:
-            self._ring((f"+{lane}",))  # it is not there yet; a receiver that waits here may take it in the same transaction
+            self._ring((f"+{lane}",))  # not durable yet, but a receiver on this node may take it in the same transaction
 
     async def _refused(self, reply: Reply) -> Handoff:
         await self._path.recorded()
@@ -234,7 +233,7 @@ class Handoffs:
         elif (refusal := step.outcome.refusal) is not None:
             error = refusal_error(refusal)
         handoff = step.outcome.handoff if error is None else None
-        if handoff is None or handoff.made_by != self.node_id:  # another node was first: the store is asked
+        if handoff is None or handoff.made_by != self.node_id:  # another node was first: read the store
             self._made.pop(step.handoff_id, None)
         if waiter.done():
             return
@@ -249,25 +248,25 @@ class Handoffs:
         waiter.set_result(handoff)
 
     def is_received(self, lane: str) -> bool:
-        """Return whether a program has a receiver of its own for a lane here, beside the node itself."""
+        """Return whether a lane has a receiver on this node other than the node itself."""
         return self._lanes.get(lane, 0) > (lane in self.hosted)
 
     def is_coming(self, lane: str) -> bool:
-        """Return whether something is on its way into a lane from this node."""
+        """Return whether this node has an offer for a lane that is not durable yet."""
         return lane in self._coming
 
     def remember(self, handoff: Handoff) -> None:
-        """Note a handoff of this node, so that its waiters need not look into the store."""
+        """Cache a handoff of this node, so that its waiters need not read the store."""
         self._made[handoff.id] = handoff
         if len(self._made) > _MADE_KEPT_MAX:
             self._made.popitem(last=False)
 
     def forget(self, handoff_id: str) -> None:
-        """Note that who waited for the end of a handoff knows it. Who asks again is answered by the store."""
+        """Drop a cached handoff whose waiter has its result; later reads go to the store."""
         self._made.pop(handoff_id, None)
 
     def count_waiting(self, lane: str, most: int, now_ms: int) -> int:
-        """Return how many wait in a lane: at least as many as there are, and exactly if that is a reason to refuse."""
+        """Return the number of handoffs queued in a lane: an upper bound, but exact if it reaches `most`."""
         waiting, counted_at = self._waiting.get(lane, (most, 0))
         if waiting >= most or now_ms - counted_at > _COUNT_AGAIN_MS:
             waiting, counted_at = self.queue.count_free(lane), now_ms
@@ -277,23 +276,23 @@ class Handoffs:
         return waiting
 
     def _known(self, request: Request) -> Handoff | None:
-        """Return the handoff already known under this id, if it is the same."""
+        """Return the handoff in the queue with this id, if it is for the same request."""
         known = self.queue.get(request.request_id)
         return known if known is not None and is_same(known.request, request) else None
 
     def get(self, handoff_id: str) -> Handoff | None:
-        """Return a handoff as it stands."""
+        """Return the current handoff from the queue, or None."""
         check_id(handoff_id)
         return self.queue.get(handoff_id)
 
     def find(self, handoff_id: str) -> Handoff | None:
-        """Return a handoff. One that this node made is as it was made until it has ended."""
+        """Return a handoff from the cache or the queue; a cached one is stale until it has ended."""
         check_id(handoff_id)
         return self._made.get(handoff_id) or self.queue.get(handoff_id)
 
     def has_answer(self, handoff_id: str) -> bool:
-        """Return whether a handoff was ended in time; if so, its waiters here look again, as the ring may have been lost."""
-        with contextlib.suppress(ComityError):  # a store that cannot be read has no answer
+        """Return whether a handoff ended before its deadline; if so, wake its waiters, since the ring may have been lost."""
+        with contextlib.suppress(ComityError):  # an unreadable store means no
             handoff = self.queue.get(handoff_id)
             if handoff is not None and handoff.state in ENDED and handoff.state is not State.TIMEOUT:
                 self._ring((f"!{handoff_id}",))
@@ -303,11 +302,11 @@ class Handoffs:
     # --- changing ---
 
     async def change(self, handoff_id: str, change: Change) -> Handoff:
-        """Change a handoff and return it once that is durable. Raises the error class that says who must act."""
+        """Change a handoff and return it once the change is durable. Raises the `ComityError` of a refusal."""
         return checked((await self.perform(self.step(change, handoff_id))).outcome)
 
     async def perform(self, step: Step) -> Step:
-        """Do a step and wait until it is durable."""
+        """Append a step and wait until it is durable."""
         waiter: asyncio.Future[None] = self._loop.create_future()
         self.journal.append((step,), partial(self._done, step, waiter))
         await waiter
@@ -317,7 +316,7 @@ class Handoffs:
 
     def _done(self, step: Step, waiter: asyncio.Future[None] | None, error: Exception | None) -> None:
         if error is not None:
-            self._ring(tuple(self._ears))  # the waiters here wait in vain; each gets an error when it goes on waiting
+            self._ring(tuple(self._ears))  # the journal has failed: each waiter gets the error when it waits again
         else:
             for _, handoff in step.touched:
                 if handoff.state not in ENDED:
@@ -334,35 +333,34 @@ class Handoffs:
             waiter.set_exception(error)
 
     def step(self, change: Any, handoff_id: str = "") -> Step:
-        """Return a step, to be done now."""
+        """Return a step with the current time."""
         return Step(handoff_id=handoff_id, change=change, now_ms=self.now_ms)
 
     def post(self, *steps: Step) -> None:
-        """Do steps that no caller waits for."""
+        """Append steps without waiting; log refusals."""
         self.journal.append(steps, partial(self._posted, steps))
 
     def _posted(self, steps: tuple[Step, ...], error: Exception | None) -> None:
         for step in steps:
             self._done(step, None, error)
             if error is None and step.outcomes and (refusal := step.outcome.refusal) is not None:
-                log.info("%s: %s", step.handoff_id, refusal.message)  # it ended, or was lost, before
+                log.info("%s: %s", step.handoff_id, refusal.message)  # it had ended, or its lease was lost
 
-    # --- hearing ---
+    # --- notifications ---
 
     def ear(self, host: dict[Ear, None] | None, *topics: str) -> Ear:
-        """Listen for some topics, in the words of the queue; `host` has the ears that end with their manager or receiver."""
+        """Return a subscription to topics of the queue; `host` is the set of ears that its manager or receiver closes."""
         return Ear(self.arm, self._ears, topics, host)
 
     async def listen(self, lanes: Iterable[str], step: int = 1) -> None:
-        """Hear of these lanes from now on, or with -1 once less. A receiver that looks after this misses nothing."""
+        """Subscribe this node to lanes, or unsubscribe with -1. A receiver that reads the queue after this misses nothing."""
         before = tuple(self._lanes)
         for lane in lanes:
             self._lanes[lane] = self._lanes.get(lane, 0) + step
             if not self._lanes[lane]:
                 del self._lanes[lane]
-        if step < 0:
-            # An agent of this node that stood back may take what waits there.
-            self._ring(f"+{lane}" for lane in lanes if lane in self.hosted)
+        if step < 0:  # an agent of this node that deferred to this receiver may take the queued work
+            self._ring(f"+{lane}" for lane in lanes)
         if self.is_closed or (tuple(self._lanes) == before and not self._listening):
             return
         self._listening += 1
@@ -373,7 +371,7 @@ class Handoffs:
 
     def _hear(self, topics: set[str] | None) -> None:
         if self.journal.failure is not None:
-            self._ring(tuple(self._ears))  # a waiter that goes on waiting gets an error
+            self._ring(tuple(self._ears))  # each waiter gets the error when it waits again
             return
         try:
             self._attend(topics)
@@ -401,13 +399,13 @@ class Handoffs:
                 ear.ring()
 
     def _fail(self, why: Callable[[], Exception], due_by: int | None = None) -> None:
-        """Tell those who wait that it is in vain; with `due_by`, only those who should have been woken by then."""
+        """Fail the waiters; with `due_by`, only those that should have been woken by then."""
         for ear in dict.fromkeys(ear for ears in self._ears.values() for ear in ears):
             if due_by is None or (ear.due_at is not None and ear.due_at <= due_by):
                 ear.fail(why())
 
     def _look_again_soon(self, error: ComityError) -> None:
-        """The store could not be read, so what was missed is unknown: after a while every waiter looks."""
+        """Wake all waiters after a pause: the store could not be read, so missed changes are unknown."""
         log.warning("the handoff queue could not be looked at: %s", error)
         now_ms = self.now_ms
         self._unread_since = self._unread_since or now_ms
@@ -418,40 +416,35 @@ class Handoffs:
         self._retry = self._loop.call_later(_SOON_S, self._hear, None)
 
     def arm(self, due_at: int | None) -> None:
-        """See that this node looks at the queue when its time has come, or after a while. Raises what stopped the journal."""
+        """Set the timer that reads the queue at `due_at`, or after `LOOK_AGAIN_S`. Raises the journal's error if it failed."""
         if self.is_closed:
             raise closed()
         if self.journal.failure is not None:
             raise self.journal.failure
-        if self._timer is not None and (due_at is None or due_at >= self._looks_by):
-            return
-        delay = LOOK_AGAIN_S
-        if due_at is not None:
-            delay = min(delay, max(due_at - self.now_ms, 0) / 1000 + _JITTER_S * self._ids.chance())
+        delay = LOOK_AGAIN_S if due_at is None else min(LOOK_AGAIN_S, max(due_at - self.now_ms, 0) / 1000)
         at = self._loop.time() + delay
-        if self._timer is not None:
-            if self._timer.when() <= at:
-                return
-            self._timer.cancel()
-        self._timer = self._loop.call_at(at, self._look)
-        self._looks_by = self.now_ms + round(delay * 1000)
-        self._is_due = due_at is not None
-        if self._watch.is_parked:
-            self._watch.wake()
+        if due_at is not None:
+            self._is_due = True
+            if self._watch.is_parked:
+                self._watch.wake()
+        if self._timer is None or at < self._timer.when():
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer = self._loop.call_at(at + _JITTER_S * self._ids.chance(), self._look)
 
     @property
     def is_armed(self) -> bool:
-        """Whether this node looks at the queue at a point in time."""
-        return self._is_due and self._timer is not None
+        """Whether a timer depends on the wall clock."""
+        return self._is_due
 
     def set_anew(self) -> None:
-        """Look at the queue: the clock went apart from the loop."""
+        """Read the queue now: the wall clock and the loop's clock drifted apart."""
         if self._timer is not None:
             self._timer.cancel()
             self._look()
 
     def _look(self) -> None:
-        self._timer = None
+        self._timer, self._is_due = None, False
         try:
             due_at = self.queue.next_due()
             if self.queue.knows_of_the_dead or (due_at is not None and due_at <= self.now_ms):
@@ -472,7 +465,7 @@ class Handoffs:
             self._again = self._loop.call_later(_SOON_S, self._look_for_the_dead)
 
     async def sweep(self) -> None:
-        """Write down what has run out; whom it concerns is rung."""
+        """Record expired deadlines and leases, and ring their waiters."""
         await self.perform(self.step(Sweep()))
 
     async def _swept(self) -> None:
@@ -488,7 +481,7 @@ class Handoffs:
     # --- holding ---
 
     def new_holder(self) -> str:
-        """Return the name of a further receiver of this node."""
+        """Return a new holder name for a receiver of this node."""
         self._receivers += 1
         return holder_name(self.node_id, self._receivers)
 
@@ -500,12 +493,12 @@ class Handoffs:
 
 
 def lane_of(tenant_id: str, target: str) -> str:
-    """Return where work for an agent or a capability waits."""
+    """Return the lane (queue name) for an agent or a capability."""
     return f"{tenant_id}\x1f{target.partition('/')[0]}"
 
 
 def checked(outcome: Outcome) -> Handoff:
-    """Return the handoff of a change that happened, or raise the error class that says who must act."""
+    """Return the changed handoff, or raise the `ComityError` of the refusal."""
     if outcome.refusal is not None:
         raise refusal_error(outcome.refusal)
     assert outcome.handoff is not None  # `machine.apply` returns the handoff of each change that it does not refuse
@@ -513,7 +506,7 @@ def checked(outcome: Outcome) -> Handoff:
 
 
 def refusal_error(refusal: Refused) -> ComityError:
-    """Return a refusal as an error."""
+    """Return the `ComityError` for a refusal."""
     return family(refusal.code)(refusal.message, code=refusal.code)
 
 

@@ -1,9 +1,9 @@
-"""Handoffs for the agents of a node that runs: taken by the node itself and done through the one call path.
+"""Handoffs to the agents of a running node: the node takes them and runs them through the call path.
 
-A handoff waits in the lane of its agent or capability. The node hears of the lanes of its agents and, once there is work in
-one, serves it with a receiver of its own, under the same leases and retries as any other. Where a program has a receiver for
-a lane on this node, that one has the work. Each attempt is a call of the handoff's user under an id made of the handoff's
-and its fencing number, so that a call which another life of the store goes on with is waited for and not made twice.
+A handoff waits in the lane of its agent or capability. The node subscribes to the lanes of its agents and serves a lane with
+work by a receiver of its own, under the same leases and retries as any receiver. A program's own receiver on this node takes
+precedence. Each attempt is a call of the handoff's user whose id is derived from the handoff's id and fencing token, so an
+attempt that was resumed after a restart is awaited and not made twice.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ if TYPE_CHECKING:
 log = logging.getLogger("comity")
 
 AT_ONCE_MAX: Final = 64  # handoffs of one agent
-_RETRY_S: Final = 1.0  # after a refusal that may not last
+_RETRY_S: Final = 1.0  # pause after a temporary refusal
 
 
 class HostedAgents:
-    """Takes what is handed to the agents of one node, of some tenants."""
+    """Receives handoffs for the agents of one node, for some tenants."""
 
     def __init__(self, path: CallPath, desk: Handoffs, tenants: Collection[str]) -> None:
         self._path = path
         self._desk = desk
         self._tenants = tuple(tenants)
-        self._lanes: dict[str, tuple[Agent, str]] = {}  # to whom each leads, for which tenant
+        self._lanes: dict[str, tuple[Agent, str]] = {}  # lane to agent and tenant
         self._serving: dict[tuple[str, str], tuple[HostedReceiver, asyncio.Task[None]]] = {}
         self._ears: dict[Ear, None] = {}
         self._loop = asyncio.get_running_loop()
@@ -55,7 +55,7 @@ class HostedAgents:
         self.add(path.registry)
 
     def add(self, agents: Iterable[Agent]) -> None:
-        """Take handoffs for further agents."""
+        """Receive handoffs for further agents."""
         found = {
             lane_of(tenant_id, name): (agent, tenant_id)
             for agent in agents
@@ -64,8 +64,6 @@ class HostedAgents:
             for name in (*agent.capabilities, *agent.aliases, agent.id)
         }
         new = found.keys() - self._lanes.keys()
-        if not new:
-            return
         self._lanes |= found
         self._desk.hosted |= new
         if self._watching is not None:
@@ -73,7 +71,7 @@ class HostedAgents:
         self._watching = self._loop.create_task(self._watch(sorted(new)), name="comity-handoffs")
 
     async def close(self) -> None:
-        """Give back what is being done, and take no more."""
+        """Release the handoffs in progress, and take no more."""
         tasks = [task for _, task in self._serving.values()]
         if self._watching is not None:
             tasks.append(self._watching)
@@ -85,7 +83,7 @@ class HostedAgents:
         self._serving.clear()
 
     async def _watch(self, new: Collection[str]) -> None:
-        """Begin to serve an agent once there is work for it; from then on its receiver hears by itself."""
+        """Start the receiver of an agent once its lane has work; from then on that receiver subscribes itself."""
         try:
             await self._desk.listen(new)
             while idle := [lane for lane, whose in self._lanes.items() if _key(whose) not in self._serving]:
@@ -94,7 +92,7 @@ class HostedAgents:
                         await ear.wait(None)
                 for lane in busy:
                     self._serve(*self._lanes[lane])
-        except ComityError as error:  # the node closes, or its store has failed: this task can do no more
+        except ComityError as error:  # the node closes, or its store has failed
             log.info("handoffs are no longer taken for the agents of this node: %s", error)
 
     def _has_work(self, lane: str) -> bool:
@@ -112,7 +110,7 @@ def _key(whose: tuple[Agent, str]) -> tuple[str, str]:
 
 
 class HostedReceiver(Receiver):
-    """The receiver of one agent of a node, which does what it takes by calling the agent."""
+    """The receiver of one agent of a node; it does the work by calling the agent."""
 
     def __init__(self, path: CallPath, desk: Handoffs, agent: Agent, tenant_id: str) -> None:
         codes = [code for code, capability in agent.capabilities.items() if capability.active][:CAPABILITIES_MAX]
@@ -127,23 +125,23 @@ class HostedReceiver(Receiver):
         return self._hosted_at
 
     async def serve_agent(self) -> None:
-        """Take work and do it until cancelled, or until the node closes."""
+        """Take handoffs and do them until cancelled, or until the node closes."""
         with contextlib.suppress(ComityError):
             await self.serve(self._do_for_agent, concurrency=min(self._agent.concurrency, AT_ONCE_MAX))
 
     async def _listen(self, desk: Handoffs, step: int) -> None:
-        """Nothing more: the node hears of these lanes already."""
+        """Do nothing: the node has subscribed to these lanes already."""
 
     def _may_take(self, desk: Handoffs) -> bool:
         return super()._may_take(desk) and not any(desk.is_received(lane) for lane in (self._want.own_lane, *self._want.lanes))
 
     async def _do_for_agent(self, handoff: Handoff) -> Reply:
-        """Return what the agent answers; a question of its own is passed on, and the agent gets the answer."""
+        """Return the agent's reply; pass a `needs_input` question on, and call the agent again with the answer."""
         reply = await self._earlier(handoff) or await self._ask(handoff, _attempt(handoff), handoff.task)
         asked = 0
         while reply.status is Outcome.NEEDS_INPUT:
             answer = await self.request_input(handoff.id, reply.message or "What should be done?")
-            if isinstance(reply.data, dict) and "approval_id" in reply.data:  # a person decides, and it goes on by itself
+            if isinstance(reply.data, dict) and "approval_id" in reply.data:  # an approval: the call resumes by itself
                 reply = await self._ask(handoff, reply.request_id, handoff.task)
                 continue
             asked += 1
@@ -152,15 +150,15 @@ class HostedReceiver(Receiver):
         return reply
 
     async def _earlier(self, handoff: Handoff) -> Reply | None:
-        """Return what an earlier attempt came to, if that has a result, waits for a person, or is still being done here."""
+        """Return the reply of an earlier attempt that succeeded, or wait for one that is paused or still in progress."""
         path, journal = self._path, self._hosted_at.journal
         for fence in range(handoff.fence - 1, 0, -1):
             earlier = _attempt(handoff, fence)
             stored = None if earlier in path.calls else journal.call(earlier)
             if stored is not None and stored.settled_at is None and path.placement.takes_over:
-                take_over(path, journal)  # of a node that died: this one goes on with it
+                take_over(path, journal)  # resume calls of a dead node
             elif stored is not None and stored.settled_at is None and stored.reply is None:
-                return await self._ask(handoff, earlier, handoff.task)  # wherever its agent is by now
+                return await self._ask(handoff, earlier, handoff.task)  # resume it on the node that holds its agent
             if (running := path.calls.get(earlier)) is not None:
                 return await path.reply_of(running)
             if stored is None or stored.reply is None:
@@ -172,12 +170,12 @@ class HostedReceiver(Receiver):
         return None
 
     async def _ask(self, handoff: Handoff, request_id: str, message: str) -> Reply:
-        """Call the agent, and again while it is refused for a reason that may not last."""
+        """Call the agent; retry while the refusal is temporary."""
         path = self._path
         while True:
             arrival, place, now_ns = self._arrival(handoff, request_id, message)
             elsewhere = path.placement.call_for(arrival, place)
-            if elsewhere is not None:  # the agent may be held by another node, which then does it
+            if elsewhere is not None:  # another node may hold the agent, and then runs the call
                 reply = await elsewhere
             else:
                 opened = path.seen(arrival.request) or path.enter(arrival, None, now_ns, None, remote=place)
@@ -188,7 +186,7 @@ class HostedReceiver(Receiver):
             await asyncio.sleep(max(_RETRY_S, (error.retry_after_ms or 0) / 1000))
 
     def _arrival(self, handoff: Handoff, request_id: str, message: str) -> tuple[Arrival, TraceContext | None, int]:
-        """Return the call by which a handoff is done, the trace it belongs to, and the time."""
+        """Return the arrival of the call that does a handoff, its trace context, and the time."""
         path, asked, now_ns = self._path, handoff.request, self._path.clock.now_ns()
         known = path.registry.resolve(asked.target)
         target = asked.target if known is not None and known.agent is self._agent else self._agent.id
@@ -202,7 +200,7 @@ class HostedReceiver(Receiver):
         return arrival, place, now_ns
 
     def _narrowed(self, arrival: Arrival, handoff: Handoff) -> Arrival:
-        """Return the call with what its handoff brings: its limits, its deadline, and the agents above it."""
+        """Return the arrival with the handoff's limits, deadline and call chain."""
         asked, request = handoff.request, arrival.request
         own_ms = arrival.capability.timeout_ms if arrival.capability is not None else None
         deadline_at = asked.deadline_at if own_ms is None else min(asked.deadline_at, request.created_at + own_ms)
@@ -213,7 +211,7 @@ class HostedReceiver(Receiver):
     async def _deliver(self, handoff_id: str, result: Any) -> None:
         reply: Reply = result
         if reply.status is Outcome.CANCELLED and self._path.is_closed:
-            return  # what is left is given back
+            return  # `stop` releases the handoff
         if not reply.ok:
             error = reply.error
             code, reason = ("TARGET_FAILED", reply.message) if error is None else (error.code, error.message)
@@ -227,8 +225,8 @@ class HostedReceiver(Receiver):
 
 
 def _attempt(handoff: Handoff, fence: int | None = None) -> str:
-    """Return the id of the call that is an attempt at a handoff."""
+    """Return the request id of an attempt at a handoff."""
     number = handoff.fence if fence is None else fence
-    # A part of the handoff's id that numbers what is below a call would make it one of those.
+    # Dots and hashes mark ids of child calls and steps, which an attempt is not.
     plain = handoff.id.replace(".", "-").replace("#", "-")
     return f"{plain[: ID_CHARS_MAX - 24]}~{number}"

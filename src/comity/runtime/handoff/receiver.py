@@ -1,4 +1,4 @@
-"""Taking handed-off work, and ending it. The calls are ContextCore's."""
+"""`Receiver`: takes handoffs and ends them. Its methods are named as in ContextCore."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ log = logging.getLogger("comity")
 
 CAPABILITIES_MAX: Final = 100
 PEEK_MAX: Final = 10_000
-GONE_MAX: Final = 1_000  # handoffs it has lost and may still end, in vain
+GONE_MAX: Final = 1_000  # lost handoffs that are kept, so that a late result can be recorded
 Doing = Callable[[], Awaitable[Any]]
-Work = Callable[[Handoff], Any]  # a function, async or not, that does what is asked and returns the result
+Work = Callable[[Handoff], Any]  # a function, async or not, that does the work and returns the result
 
 
 class Arrivals(AsyncIterator[Handoff]):
-    """Yields what `following` returns, without end. It holds nothing between two steps, so that a loop may just be left."""
+    """Yields the results of `following` without end. It holds no resource between two steps, so a loop may simply break."""
 
     def __init__(self, following: Callable[[], Awaitable[Handoff]]) -> None:
         self._following = following
@@ -73,7 +73,7 @@ class Arrivals(AsyncIterator[Handoff]):
 
 
 class Receiver(DeskHost):
-    """Takes work for an agent, and work that any agent with one of its capabilities may do, wherever its desk is."""
+    """Takes handoffs for an agent, and for the capabilities that it lists."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class Receiver(DeskHost):
         lease_ms: int = LEASE_MS,
         keeps: bool = False,
     ) -> None:
-        DeskHost.__init__(self)  # and no other: a receiver with a node of its own has found that by now
+        DeskHost.__init__(self)  # not `super()`: the other base of a receiver with its own node is already initialized
         if isinstance(capabilities, str) or len(capabilities) > CAPABILITIES_MAX or not all(map(is_id, capabilities)):
             raise DeclarationError(f"capabilities must be a list of at most {CAPABILITIES_MAX} names")
         problems = (
@@ -101,13 +101,13 @@ class Receiver(DeskHost):
         self._want = Want(lane_of(tenant_id, agent_id), tuple(capabilities), lanes)
         self._turns = dict(TURNS)
         self._holder = ""
-        self._held: dict[str, Handoff] = {}  # as they were when it got them
-        self._gone: dict[str, Handoff] = {}  # lost of late: the store records a result that still comes for one
-        self._running: dict[str, asyncio.Task[None]] = {}  # of `serve`
-        self._is_stopping = False  # it takes nothing more
+        self._held: dict[str, Handoff] = {}  # as of when it took them
+        self._gone: dict[str, Handoff] = {}  # recently lost: a late result for one is still recorded
+        self._running: dict[str, asyncio.Task[None]] = {}  # tasks of `serve`
+        self._is_stopping = False  # takes no more handoffs
 
     async def desk(self) -> Handoffs:
-        """Return the handoffs of the node; the first time, begin to hear of what is for this receiver."""
+        """Return the node's desk; on first use, subscribe to this receiver's lanes."""
         desk = await super().desk()
         if not self._holder:
             self._holder = desk_name(self.agent_id) if self._keeps else desk.new_holder()
@@ -122,7 +122,7 @@ class Receiver(DeskHost):
         return not self._is_stopping
 
     async def stop(self) -> None:
-        """Cancel what it does, wait for that, and give back what it has: the next receiver need not wait for the lease."""
+        """Cancel the work, wait for it, and release the handoffs, so the next receiver need not wait for the leases."""
         desk = self._desk
         if desk is None or self._is_stopping:
             return
@@ -135,20 +135,20 @@ class Receiver(DeskHost):
         for handoff_id in () if self._keeps else tuple(self._held):
             with contextlib.suppress(ComityError):  # it has ended, or another receiver has it
                 await self.release(handoff_id, "its receiver was closed")
-        with contextlib.suppress(ComityError):  # a store that has failed wakes no receiver anyway
+        with contextlib.suppress(ComityError):  # a failed store sends no notifications anyway
             await self._listen(desk, -1)
 
     async def close(self) -> None:
-        """End, as `stop` does; a node of its own ends with it."""
+        """Do what `stop` does, and close the receiver's own node if it has one."""
         await self.stop()
         await super().close()
 
     # --- getting work ---
 
     def watch_handoffs(self) -> AsyncIterator[Handoff]:
-        """Yield handoffs for this receiver as they come, most urgent first. Nothing is polled.
+        """Yield handoffs for this receiver as they come, most urgent first, without polling.
 
-        One that is yielded is kept from others until it is accepted or rejected, or as long as a lease lasts.
+        A yielded handoff is reserved until it is accepted or rejected, or until its lease expires.
         """
 
         async def following() -> Handoff:
@@ -159,7 +159,7 @@ class Receiver(DeskHost):
         return Arrivals(following)
 
     def peek_handoffs(self) -> AsyncIterator[Handoff]:
-        """Yield handoffs that wait for this receiver as they come, each once, without keeping them from others."""
+        """Yield queued handoffs for this receiver as they come, each once, without reserving them."""
         seen: set[str] = set()
         waiting: list[Handoff] = []  # newest first
 
@@ -176,7 +176,7 @@ class Receiver(DeskHost):
         return Arrivals(following)
 
     async def take(self, most: int = 1) -> list[Handoff]:
-        """Wait for work and return it, at least one handoff and at most `most`, accepted in the same step."""
+        """Wait for handoffs, accept from one to `most` of them in one step, and return them."""
         refuse(number_problem(most, "most", 1, PEEK_MAX))
         taken = await self._next(most, reserves=False)
         for handoff in taken:
@@ -184,7 +184,7 @@ class Receiver(DeskHost):
         return taken
 
     async def poll(self, most: int = 100) -> list[Handoff]:
-        """Return what waits for this receiver now, without taking anything."""
+        """Return the queued handoffs for this receiver, without reserving them."""
         refuse(number_problem(most, "most", 1, PEEK_MAX))
         desk = await self.desk()
         lanes = (self._want.own_lane, *self._want.lanes)
@@ -199,7 +199,7 @@ class Receiver(DeskHost):
             while True:
                 now_ms = desk.now_ms
                 has_work = any(map(desk.is_coming, lanes))
-                if not (has_work and has_looked):  # each look asks the store
+                if not (has_work and has_looked):  # reading the queue costs a query
                     due_at, has_looked = desk.queue.next_due(), True
                     if desk.queue.knows_of_the_dead or (due_at is not None and due_at <= now_ms):
                         await desk.sweep()
@@ -221,7 +221,7 @@ class Receiver(DeskHost):
             self._desk.leases.hold(handoff, self.lease_ms, self._lost)
 
     def _lost(self, handoff_id: str) -> None:
-        """The handoff's lease was lost, or another caller ended the handoff: work still being done for it is in vain."""
+        """Cancel the work for a handoff whose lease was lost or that ended otherwise."""
         if (mine := self._held.pop(handoff_id, None)) is not None:
             self._gone[handoff_id] = mine
             if len(self._gone) > GONE_MAX:
@@ -245,7 +245,7 @@ class Receiver(DeskHost):
             raise CallerError(f"no handoff {handoff_id!r} for {self.agent_id}", code="HANDOFF_UNKNOWN")
 
     async def reject(self, handoff_id: str, reason: str) -> Handoff:
-        """Say that it is not for this receiver; only before it is accepted. It ends."""
+        """End a handoff as rejected; only before it is accepted."""
         check_id(handoff_id)
         refuse(reason_problem(reason))
         desk = await self.desk()
@@ -256,7 +256,7 @@ class Receiver(DeskHost):
         return await self._end(desk, handoff_id, Reject(by(self._mine(handoff_id)), desk.masked(reason)))
 
     async def progress(self, handoff_id: str, data: Any) -> None:
-        """Tell the caller that handed it off how far it is."""
+        """Report progress to the caller of the handoff."""
         desk = await self.desk()
         mine = self._mine(handoff_id)
         raw, saved = desk.content.hidden(mine.request, packed(data, "progress", PROGRESS_BYTES_MAX))
@@ -273,8 +273,8 @@ class Receiver(DeskHost):
     ) -> Any:
         """Ask the agent that handed off `handoff_id`, wait, and return the answer; `default` if it gives none.
 
-        `question` is for people; `input_type` and `options` say which answers are meant. Raises if the handoff ends or is lost
-        before that.
+        `question` is for people; `input_type` and `options` say which answers are valid. Raises `RefusedError`
+        HANDOFF_LEASE_LOST if the handoff ends or is lost first.
         """
         refuse(
             text_problem(question, path="question", bytes_max=MESSAGE_BYTES_MAX),
@@ -305,9 +305,9 @@ class Receiver(DeskHost):
         message: str = "",
         confidence: float = 1.0,
     ) -> Handoff:
-        """End the handoff `handoff_id` with a `result`. Raises `TargetError` if it is not what was asked for; then it goes on.
+        """End the handoff `handoff_id` with a `result`. Raises `TargetError` for an invalid result; the handoff stays open.
 
-        `result_trace_id` is the trace in which the result stands, `message` says it in words, `confidence` is from 0 to 1.
+        `result_trace_id` is the trace that produced the result, `message` is a text for people, `confidence` is from 0 to 1.
         """
         refuse(
             None if not result_trace_id else name_problem(result_trace_id, "result_trace_id"),
@@ -320,9 +320,9 @@ class Receiver(DeskHost):
         return await self._end(desk, handoff_id, Complete(by(mine), reply, result_trace_id or "", saved))
 
     async def fail(self, handoff_id: str, reason: str, *, code: str = "TARGET_FAILED") -> Handoff:
-        """End the handoff `handoff_id` without a result; `reason` says why, in words, and `code` as one of the error codes.
+        """End the handoff `handoff_id` without a result, with a `reason` in words and an error `code`.
 
-        A code that is the platform's to say becomes OUTPUT_RESERVED.
+        A code that is reserved for the platform becomes OUTPUT_RESERVED.
         """
         refuse(reason_problem(reason), name_problem(code, "code"))
         if is_reserved(code):
@@ -337,15 +337,15 @@ class Receiver(DeskHost):
         return await self._end(desk, handoff_id, Fail(by(mine), desk.content.failure(mine.request, unpack(raw), code), saved))
 
     async def release(self, handoff_id: str, reason: str = "its receiver gave it back") -> None:
-        """Give it back; the next receiver may have it."""
+        """Return a handoff to the queue for another receiver."""
         refuse(reason_problem(reason))
         desk = await self.desk()
         await self._end(desk, handoff_id, Release(by(self._mine(handoff_id)), desk.masked(reason)))
 
     async def serve(self, work: Work, *, concurrency: int = 1) -> None:
-        """Take work and do it, `concurrency` at once, until cancelled. What `work` raises is the reason the handoff failed for.
+        """Take handoffs and run `work` for each, `concurrency` at once, until cancelled. An exception fails the handoff.
 
-        What is lost or cancelled meanwhile is cancelled here too. What `work` does belongs to the handoff's trace.
+        If a handoff is lost or cancelled, its work is cancelled. `work` runs within the handoff's trace.
         """
         refuse(number_problem(concurrency, "concurrency", 1, PEEK_MAX))
         is_async = inspect.iscoroutinefunction(work)
@@ -370,7 +370,7 @@ class Receiver(DeskHost):
         task.add_done_callback(lambda _: self._running.pop(handoff.id, None))
 
     def _do_at_once(self, desk: Handoffs, taken: list[Handoff], work: Work) -> None:
-        """Do what a plain function does, without tasks; what there is still to wait for gets one."""
+        """Run a plain function for each handoff without a task; use a task only for what must be awaited."""
         rest, done = deque(taken), list[Step]()
         try:
             while rest:
@@ -390,7 +390,7 @@ class Receiver(DeskHost):
         finally:
             if done:
                 desk.post(*done)
-            for handoff in rest:  # the program is to end: so that closing gives them back
+            for handoff in rest:  # KeyboardInterrupt or SystemExit: closing releases them
                 self._got(handoff)
 
     async def _do(self, handoff_id: str, doing: Doing) -> None:
@@ -413,7 +413,7 @@ class Receiver(DeskHost):
                     hide = None if desk is None else desk.hide_trace
                     log_raised(error, hide, "%s raised (handoff %s)", self.agent_id, handoff_id)
                 await self._fail(handoff_id, readable(told(error), MESSAGE_BYTES_MAX), code)
-        except ComityError as error:  # it ended, or was lost, while it was being done
+        except ComityError as error:  # it ended or was lost meanwhile
             log.info("%s: %s", handoff_id, error)
 
     async def _deliver(self, handoff_id: str, result: Any) -> None:
@@ -424,9 +424,10 @@ class Receiver(DeskHost):
     def _mine(self, handoff_id: str) -> Handoff:
         check_id(handoff_id)
         mine = self._held.get(handoff_id) or self._gone.get(handoff_id)
-        if mine is None and self._keeps and self._desk is not None:
+        if mine is None and self._desk is not None:  # a receiver with a persistent name may have taken it in another process
             found = self._desk.queue.get(handoff_id)
-            mine = found if found is not None and found.holder == self._holder else None
+            kept = None if found is None else (found.holder, found.request.tenant_id)
+            mine = found if kept == (self._holder, self.tenant_id) else None
         if mine is None:
             raise self._not_mine(handoff_id)
         return mine
@@ -435,24 +436,24 @@ class Receiver(DeskHost):
         return RefusedError(f"{self.agent_id} does not have {handoff_id}", code="HANDOFF_LEASE_LOST")
 
     async def _end(self, desk: Handoffs, handoff_id: str, change: Complete | Fail | Reject | Release) -> Handoff:
-        desk.leases.let_go(handoff_id)  # first: that it ends is not news to this receiver
+        desk.leases.let_go(handoff_id)  # first: its end must not be reported to this receiver as a loss
         mine = self._mine(handoff_id)
         self._held.pop(handoff_id, None)
         is_lost = self._gone.pop(handoff_id, None) is mine
         try:
             return await desk.change(handoff_id, change)
         except CallerError as error:
-            if error.code == "HANDOFF_STATE_CONFLICT":  # it cannot end so, and goes on
+            if error.code == "HANDOFF_STATE_CONFLICT":  # this change is invalid, and the handoff stays open
                 self._got(mine)
             raise
         except UnavailableError:
-            if is_lost:  # only to be recorded as late, which cannot be
+            if is_lost:  # the late result cannot be recorded
                 raise self._not_mine(handoff_id) from None
             raise
 
 
 def _standing(work: Work, handoff: Handoff) -> Any:
-    """Do work where its handoff stands in its trace: calls, insights and further handoffs belong there."""
+    """Run the work within the handoff's trace, so that calls, insights and further handoffs belong to it."""
     with standing_at(place_of(handoff.request)):
         return work(handoff)
 
@@ -471,5 +472,5 @@ async def _itself(result: Awaitable[Any]) -> Any:
 
 
 def by(handoff: Handoff) -> Holder:
-    """Return who holds a handoff, by which lease."""
+    """Return the holder of a handoff, with its lease."""
     return Holder(handoff.holder, handoff.fence)

@@ -235,8 +235,8 @@ class Regex:
             asked |= todo
             for state in members(todo):
                 step = self._steps[state]
-                if isinstance(step[0], Assertion) and _holds(step[0], before, after):
-                    assert isinstance(step[1], int)
+                assert isinstance(step[0], Assertion) and isinstance(step[1], int)  # noqa: PT018  as all in `_asserting`
+                if _holds(step[0], before, after):
                     seen |= self._closure_of(step[1])
         return seen
 
