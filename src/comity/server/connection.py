@@ -60,7 +60,7 @@ def write_at_once(send: Send, status: int, body: bytes, headers: tuple[tuple[byt
 def give_up(send: Send) -> None:
     """Expect no answer behind `send` any more: its client is gone, which uvicorn tells the newest of its requests alone."""
     cycle = getattr(send, "__self__", None)
-    if type(cycle) is RequestResponseCycle and cycle.transport.is_closing():
+    if type(cycle) is RequestResponseCycle:
         cycle.disconnected = True
 
 

@@ -273,7 +273,7 @@ WORKFLOWS: Final = (
     Route(
         method="POST", path="/v1/workflows/{name}/runs", name="start_run", right=Right.WORKFLOWS_RUN, handler=workflows.start,
         tag="workflows", summary="Start a run of a workflow", body=workflows.StartBody, is_body_optional=True,
-        answer=RunRecord, codes=(*_RUN_CODES, "WORKFLOW_INVALID"),
+        answer=RunRecord, codes=(*_RUN_CODES, "WORKFLOW_INVALID", "IDENTITY_REQUEST_ID_REUSED"),
     ),
     Route(
         method="GET", path="/v1/runs", name="list_runs", right=Right.READ, handler=workflows.find, tag="workflows",
@@ -301,7 +301,8 @@ WORKFLOWS: Final = (
     Route(
         method="POST", path="/v1/sacp/chains/{name}", name="run_chain", right=Right.WORKFLOWS_RUN, handler=sacp.run,
         tag="workflows", summary="Run a workflow as a chain of SACP, and wait for its reply or question", body=sacp.ChainBody,
-        is_body_optional=True, answer=sacp.ChainReply, codes=(*_RUN_CODES, "WORKFLOW_INVALID", "CALL_TIMEOUT"),
+        is_body_optional=True, answer=sacp.ChainReply,
+        codes=(*_RUN_CODES, "WORKFLOW_INVALID", "CALL_TIMEOUT", "IDENTITY_REQUEST_ID_REUSED"),
     ),
     Route(
         method="POST", path="/v1/sacp/runs/{run_id}", name="answer_chain", right=Right.WORKFLOWS_RUN, handler=sacp.answer,

@@ -30,7 +30,11 @@ class _Sync(Generic[Twin]):
         self._thread: LoopThread | None = None
 
     def __enter__(self) -> Self:
-        self._run(self._open())
+        try:
+            self._run(self._open())
+        except BaseException:
+            self._stop()
+            raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
@@ -39,7 +43,13 @@ class _Sync(Generic[Twin]):
     def close(self) -> None:
         """End it."""
         if self._thread is not None:
-            self._run(self._twin.close())
+            try:
+                self._run(self._twin.close())
+            finally:
+                self._stop()
+
+    def _stop(self) -> None:
+        if self._thread is not None:
             self._thread.stop()
             self._thread = None
 

@@ -27,7 +27,7 @@ from comity.core.handoff.machine import (
     State,
 )
 from comity.core.handoff.queue import Listen, Step, Sweep, Take, Want
-from comity.core.journal.records import HANDED_AT, Accepted
+from comity.core.journal.records import Accepted, StoredState
 from comity.core.journal.terms import Terms
 from comity.errors import CallChangedError
 from comity.ports import HandoffJournal
@@ -138,7 +138,7 @@ class HandoffContract:
         async def scenario(journal: Any) -> None:
             await offer(journal, made("h"))
             stored = journal.call("h")
-            assert (stored.node_id, stored.settled_at) == (HANDED_AT, None)
+            assert stored.state is StoredState.HANDED_OFF
             assert journal.abandoned() == []
             (taken,) = await take(journal)
             await change(journal, "h", Progress(Holder(ME, taken.fence), 1))

@@ -11,7 +11,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from comity.core.envelope.envelope import Reply, Status
-from comity.core.journal.records import PAUSED_AT, Accepted, Document, Saved, Settled, below, part_key, state_key
+from comity.core.journal.records import Accepted, Document, Saved, Settled, StoredState, below, part_key, state_key
 from comity.core.journal.terms import Bound, Fence, Terms, Version, checksum, claim
 from comity.errors import CallChangedError, DocumentChangedError, RefusedError, StaleLeaseError
 from comity.ports import Journal
@@ -280,6 +280,18 @@ class JournalContract:
 
         run(journal, scenario)
 
+    def test_a_journal_is_idle_once_all_that_was_appended_is_written(self, journal: Journal) -> None:
+        async def scenario(journal: Journal) -> None:
+            for name in ("a", "b"):
+                journal.append((accepted(name),))
+                async with asyncio.timeout(PATIENCE_S):
+                    while not journal.is_idle:
+                        await breathe()
+                assert journal.call(name) is not None
+                assert not journal.is_awaited
+
+        run(journal, scenario)
+
     def test_the_node_id_is_the_one_it_was_given(self, journal: Journal) -> None:
         assert journal.node_id == "node"
 
@@ -382,7 +394,7 @@ class JournalContract:
             waiting = journal.call("a")
             assert waiting is not None
             assert waiting.reply is not None
-            assert (waiting.node_id, waiting.settled_at, waiting.reply.status) == (PAUSED_AT, None, Status.NEEDS_INPUT)
+            assert (waiting.state, waiting.reply.status) == (StoredState.PAUSED, Status.NEEDS_INPUT)
             assert waiting.request is not None
             assert journal.abandoned() == []
 

@@ -232,11 +232,17 @@ class SimLoop(asyncio.BaseEventLoop):
         self._tasks = []
         dead = Life("(over)", 0)
         dead.is_dead = True
-        while self._graveyard:
-            task = self._graveyard.pop()
-            task._log_destroy_pending = False  # type: ignore[attr-defined]
-            with contextlib.suppress(BaseException):
-                dead.context.run(_close, task.get_coro())
+        asyncio._set_running_loop(
+            self
+        )  # for `finally` blocks: without it `asyncio.gather` makes a real loop, and leaves it open
+        try:
+            while self._graveyard:
+                task = self._graveyard.pop()
+                task._log_destroy_pending = False  # type: ignore[attr-defined]
+                with contextlib.suppress(BaseException):
+                    dead.context.run(_close, task.get_coro())
+        finally:
+            asyncio._set_running_loop(None)
         self._ready.clear()  # type: ignore[attr-defined]
         self._scheduled.clear()  # type: ignore[attr-defined]
         self.close()
