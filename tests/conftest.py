@@ -14,8 +14,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import warm
 from forks import pytest_addoption, pytest_runtestloop  # noqa: F401  hooks
 from hypothesis import HealthCheck, settings
+from loops import pytest_runtest_teardown, watch_loops  # noqa: F401  a hook
 
 from comity import Node
 from comity.testing import VirtualClock, run_virtual
@@ -69,6 +71,7 @@ def pytest_configure() -> None:
     os.environ.setdefault("PYTEST_TIMEOUT", TEST_S_MAX)  # read by pytest-timeout
     # No test reaches an outside host by TLS. Every HTTP client would load the 140 certificates of the system's bundle, in 50 ms.
     os.environ["SSL_CERT_FILE"] = str(ONE_CERTIFICATE)
+    watch_loops()
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job is started deaf to it
     gc.disable()  # until the tests are collected: they stay
 
@@ -111,11 +114,11 @@ def run_script(monkeypatch):
 
 @pytest.fixture
 def start_process():
-    """Start processes whose output is read as text; kill those that are left when the test ends, however it does."""
+    """Start Python programs whose output is read as text; kill those that are left when the test ends, however it does."""
     processes = []
 
     def start(command, **more):
-        process = subprocess.Popen(command, **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True} | more)
+        process = warm.start(command, **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True} | more)
         processes.append(process)
         return process
 

@@ -105,6 +105,10 @@ def idle_lines(code: str) -> Iterator[int]:
                 yield from range(node.lineno, (node.end_lineno or node.lineno) + 1)
             case ast.If(test=ast.Name(id="TYPE_CHECKING")):
                 yield node.lineno
+            case ast.ClassDef(bases=[ast.Name(id="Protocol"), *_]):
+                yield from range(node.lineno, (node.end_lineno or node.lineno) + 1)
+            case ast.FunctionDef(decorator_list=[ast.Name(id="overload")]):
+                yield from range(node.decorator_list[0].lineno, (node.end_lineno or node.lineno) + 1)
             case ast.FunctionDef(name="__repr__"):
                 yield from range(node.lineno, (node.end_lineno or node.lineno) + 1)
             case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():

@@ -6,11 +6,11 @@ import contextlib
 import io
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import warm
 import yaml
 
 from comity.cli.main import main
@@ -24,9 +24,7 @@ def ran(tmp_path_factory):
     """Run the example once, in a folder of its own."""
     folder = tmp_path_factory.mktemp("checkout")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("COMITY_", "CONTEXTCORE_", "OTEL_"))}
-    done = subprocess.run(
-        [sys.executable, EXAMPLE / "run.py", folder], capture_output=True, text=True, check=False, timeout=100, env=kept
-    )
+    done = warm.run([sys.executable, EXAMPLE / "run.py", folder], env=kept)
     assert done.returncode == 0, done.stdout + done.stderr
     return folder, done.stdout
 

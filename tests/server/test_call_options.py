@@ -10,6 +10,7 @@ import pytest
 
 from comity import Limits
 from comity.core.access.principal import Kind, Principal
+from comity.core.envelope.envelope import Priority
 from comity.errors import CallerError, RefusedError
 from comity.server.auth import session_of, tenant_of, user_of
 from comity.server.calls import CallBody, Started, after_of, options_of, rehearse, started
@@ -32,6 +33,8 @@ PLAIN = {"user_id": "ann", "tenant_id": "acme", "session_id": None, "request_id"
             {"limits": Limits(), "parent_session_id": "", "tools": []},
         ),
         ({"history": 0}, {"history": 0}),
+        ({"priority": Priority.HIGH}, {"priority": Priority.HIGH}),
+        ({"priority": Priority.NORMAL}, {}),
         ({"history": "full"}, {}),
     ],
 )

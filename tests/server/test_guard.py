@@ -56,3 +56,18 @@ def test_a_public_name_is_this_server_with_its_port_and_without_and_one_that_nam
     for host in (b"api.example", b"api.example:8443:8080", b"desk.example:80", b"evil.example"):
         with pytest.raises(CallerError):
             guard.check_host(host)
+
+
+EVERY = ("0.0.0.0", "::")  # noqa: S104  compared, not bound
+
+
+@pytest.mark.parametrize(("host", "is_own"), [("desk.local", True), *((one, False) for one in EVERY), ("127.0.0.1", False)])
+def test_the_host_that_a_server_is_bound_to_is_its_name_unless_it_is_every_address(host, is_own):
+    guard = Guard(Settings(host=host, port=8080, certfile="c.pem", keyfile="c.pem"), 8080)
+    guard.check_host(b"127.0.0.1:8080")
+    for name in (b"desk.local:8080", host.encode() + b":8080"):
+        if is_own or name == b"127.0.0.1:8080":
+            guard.check_host(name)
+        else:
+            with pytest.raises(CallerError):
+                guard.check_host(name)

@@ -207,8 +207,9 @@ async def test_the_other_node_says_its_name_unless_it_was_given(told, name):
         assert (link.node, asked) == ("b", [])
         link.node = ""
         if name is None:
-            with pytest.raises(UnavailableError):
+            with pytest.raises(UnavailableError) as raised:
                 await asyncio.to_thread(link.learn_name)
+            assert raised.value.retryable is (told == b"x")  # what is no JSON may come from something in between
         else:
             await asyncio.to_thread(link.learn_name)
         assert (link.node, len(asked)) == (name or "", 1)
@@ -219,8 +220,9 @@ async def test_the_other_node_says_its_name_unless_it_was_given(told, name):
 async def test_what_the_other_node_does_not_answer_well_or_too_long_is_not_taken(status, more):
     body = b'"%s"' % (b"x" * (ANSWER_BYTES_MAX - 2 + more) if more else b"")
     async with other(answer(status, body)) as (link, _):
-        with pytest.raises(UnavailableError, match=f"answered {status}: "):
+        with pytest.raises(UnavailableError, match=f"answered {status}: ") as raised:
             await asyncio.to_thread(link.get, "/x", {})
+        assert not raised.value.retryable
 
 
 def test_of_a_long_answer_two_hundred_bytes_are_told_on_one_line():

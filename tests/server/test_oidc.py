@@ -20,7 +20,7 @@ from comity import Node
 from comity.core.access import Role
 from comity.errors import CallerError, RefusedError, UnavailableError
 from comity.server.app import Door
-from comity.server.oidc import BEGUN_MS_MAX, CODE_MS_MAX, PREFIX, Provider, SignIns, routes
+from comity.server.oidc import BEGUN_MS_MAX, CODE_MS_MAX, PREFIX, Provider, SignIns, _ask, provider_of, routes
 
 SECRET = "the-secret-of-the-page"
 BIND = base64.urlsafe_b64encode(hashlib.sha256(SECRET.encode()).digest()).rstrip(b"=").decode()
@@ -228,3 +228,34 @@ def test_a_sign_in_and_its_code_end_in_the_very_millisecond_and_another_issuer_i
 def test_a_provider_must_be_reached_safely():
     with pytest.raises(CallerError):
         SignIns(Provider(issuer="http://login.example", client_id="comity"))
+
+
+def test_the_settings_of_a_provider_are_read_or_refused_with_what_is_wrong():
+    told = provider_of({"issuer": "https://login.example", "client_id": "comity"})
+    assert (told.issuer, told.client_id) == ("https://login.example", "comity")
+    with pytest.raises(CallerError, match="client_id"):
+        provider_of({"issuer": "https://login.example"})
+
+
+@pytest.mark.parametrize("status", [404, 500, 200])
+def test_a_provider_that_answers_no_json_cannot_be_asked(status):
+    async def go() -> None:
+        async def answer(_request: web.Request) -> web.Response:
+            return web.Response(text="<html>", status=status)
+
+        application = web.Application()
+        application.router.add_get("/.well-known/openid-configuration", answer)
+        runner = web.AppRunner(application)
+        await runner.setup()
+        try:
+            site = web.TCPSite(runner, "127.0.0.1", 0)
+            await site.start()
+            url = f"http://127.0.0.1:{site._server.sockets[0].getsockname()[1]}"
+            with pytest.raises(UnavailableError) as raised:
+                await asyncio.to_thread(_ask, f"{url}/.well-known/openid-configuration")
+            assert raised.value.code == "TARGET_TEMPORARY_FAILURE"
+            assert "<html>" not in str(raised.value)
+        finally:
+            await runner.cleanup()
+
+    asyncio.run(go())

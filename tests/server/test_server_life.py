@@ -306,6 +306,74 @@ def test_a_client_that_sends_too_many_requests_at_once_is_cut_off_and_costs_othe
     asyncio.run(go())
 
 
+def test_a_client_that_takes_nothing_of_its_answer_is_cut_off_and_a_slow_one_is_not(monkeypatch) -> None:
+    monkeypatch.setattr("comity.server.connection.SWEEP_S", 0.05)
+    agent = Agent("BIG")
+
+    @agent.capability("SAY")
+    async def say() -> str:
+        return "x" * 800_000  # with the others more than a system keeps for a client
+
+    async def go() -> None:
+        async with serving(Node([agent]), stall_s=0.5) as served:
+            body = b'{"target":"BIG","capability":"SAY","user_id":"u1"}'
+            head = (
+                f"POST /v1/calls HTTP/1.1\r\nHost: HOST\r\nAuthorization: Bearer {TOKEN}\r\nContent-Type: application/json\r\n"
+            )
+            one = head.encode() + b"Content-Length: %d\r\n\r\n%s" % (len(body), body)
+            reader, writer = await _raw(served.url, b"")
+            writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65_536)
+            writer.transport.pause_reading()  # type: ignore[attr-defined]
+            writer.write((one * 12).replace(b"HOST", served.url.removeprefix("http://").encode()))
+            async with asyncio.timeout(20):
+                while served.server.connections.open:
+                    await asyncio.sleep(0.01)
+            writer.close()
+            assert served.server.connections.cut == 1
+            reader, writer = await _raw(served.url, one * 12)
+            writer.transport.pause_reading()  # type: ignore[attr-defined]
+            while not any(each.stalled_since for each in served.server.connections.open):
+                await asyncio.sleep(0)
+            writer.transport.resume_reading()  # type: ignore[attr-defined]
+            for _ in range(12):
+                assert b"200" in await asyncio.wait_for(reader.readline(), 20)
+                length = re.search(rb"content-length: (\d+)", await reader.readuntil(b"\r\n\r\n"))
+                await reader.readexactly(int(length[1]))
+            assert not any(each.stalled_since for each in served.server.connections.open)
+            writer.close()
+            assert served.server.connections.cut == 1
+
+    asyncio.run(go())
+
+
+@pytest.mark.parametrize("bound_by", ["connections_max", "connections_per_address_max"])
+def test_a_connection_too_many_is_closed_and_one_that_ends_makes_room(bound_by) -> None:
+    one = b"GET /healthz HTTP/1.1\r\nHost: HOST\r\n\r\n"
+
+    async def go() -> None:
+        async with serving(**{bound_by: 2}) as served:
+            readers, writers = zip(*[await _raw(served.url, one) for _ in range(2)], strict=True)
+            for reader in readers:
+                assert b"200" in await asyncio.wait_for(reader.readline(), 20)
+            with contextlib.suppress(ConnectionError):
+                reader, writer = await _raw(served.url, one)
+                assert await asyncio.wait_for(reader.read(-1), 20) == b""
+                writer.close()
+            assert len(served.server.connections.open) == sum(served.server.connections.by_address.values()) == 2
+            writers[0].close()
+            while len(served.server.connections.open) == 2:
+                await asyncio.sleep(0.001)
+            reader, writer = await _raw(served.url, one)
+            assert b"200" in await asyncio.wait_for(reader.readline(), 20)
+            for each in (*writers, writer):
+                each.close()
+            while served.server.connections.open:
+                await asyncio.sleep(0.001)
+            assert not served.server.connections.by_address
+
+    asyncio.run(go())
+
+
 def test_a_client_that_leaves_with_many_requests_under_way_costs_no_failure(caplog) -> None:
     async def go() -> None:
         async with serving() as served:
@@ -317,6 +385,50 @@ def test_a_client_that_leaves_with_many_requests_under_way_costs_no_failure(capl
             _, writer = await _raw(served.url, one * 50)
             writer.transport.abort()
             assert (await served.call()).status_code == 200
+
+    asyncio.run(go())
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
+
+
+def test_a_stream_ends_at_once_when_its_client_has_left() -> None:
+    async def go() -> None:
+        async with serving() as served:
+            head = f"GET /v1/events HTTP/1.1\r\nHost: HOST\r\nAuthorization: Bearer {TOKEN}\r\n\r\n"
+            reader, writer = await _raw(served.url, head.encode())
+            assert b"200" in await reader.readline()
+            streams = served.server.app.state.streams
+            while not streams.open:
+                await asyncio.sleep(0.001)
+            writer.transport.abort()
+            async with asyncio.timeout(5):
+                while streams.open or served.server.app.state.metrics.in_flight:
+                    await asyncio.sleep(0.001)
+
+    asyncio.run(go())
+
+
+def test_a_client_that_leaves_while_an_earlier_request_of_it_runs_costs_no_failure(caplog) -> None:
+    gate = asyncio.Event()
+    agent = Agent("ECHO")
+
+    @agent.capability("SOON")
+    async def soon() -> dict[str, bool]:
+        await gate.wait()
+        return {"done": True}
+
+    async def go() -> None:
+        async with serving(Node([agent])) as served:
+            body = b'{"target":"ECHO","capability":"SOON","user_id":"u1"}'
+            head = f"POST /v1/calls HTTP/1.1\r\nHost: HOST\r\nAuthorization: Bearer {TOKEN}\r\nContent-Type: application/json\r\n".encode()
+            _, writer = await _raw(served.url, 2 * (head + b"Content-Length: %d\r\n\r\n%s" % (len(body), body)))
+            while not sum(served.server.node.running().values()):
+                await asyncio.sleep(0.001)
+            writer.transport.abort()
+            while served.server.connections.open:
+                await asyncio.sleep(0.001)
+            gate.set()
+            while served.server.app.state.metrics.in_flight:
+                await asyncio.sleep(0.001)
 
     asyncio.run(go())
     assert not [record for record in caplog.records if record.levelname == "ERROR"]

@@ -181,3 +181,37 @@ def test_plain_curl_completes_a_handoff() -> None:
             assert done["state"] == "completed"
 
     asyncio.run(go())
+
+
+NAMES = "investigate,other,"
+
+
+def test_a_receiver_that_watches_is_told_of_each_handoff_for_it_once_and_keeps_none_from_others() -> None:
+    async def go() -> None:
+        async with serving() as served:
+            first = await _made(served)
+            async with served.client.stream("GET", "/v1/receivers/o11y/handoffs", params={"capabilities": NAMES}) as stream:
+                lines = stream.aiter_lines()
+                seen = [await _handoff(lines)]
+                for more in ({"to_agent": "else"}, {"to_agent": None, "capability": "other"}, {}):
+                    answer = await served.client.post("/v1/handoffs", json=WORK | more)
+                    assert answer.status_code == 200, answer.text
+                seen += [await _handoff(lines), await _handoff(lines)]
+            assert seen[0]["id"] == first
+            assert [(one["capability"], one["state"], one["inputs"]) for one in seen] == [
+                ("investigate", "pending", {"trace": "t1"}),
+                ("other", "pending", {"trace": "t1"}),
+                ("investigate", "pending", {"trace": "t1"}),
+            ]
+            taken = (await _post(served, "/v1/receivers/o11y/take", wait_ms=5000)).json()["items"]
+            assert first in [one["handoff"]["id"] for one in taken]
+
+    asyncio.run(go())
+
+
+async def _handoff(lines) -> dict:
+    async with asyncio.timeout(20):
+        async for line in lines:
+            if line.startswith("data: "):
+                return json.loads(line.removeprefix("data: "))
+    raise AssertionError("the stream ended")

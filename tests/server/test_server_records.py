@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from urllib.parse import quote
 
 import pytest
 from tests.server.served import serving
 
-from comity import Agent, Context, Node, Tool
+from comity import Agent, Context, Limits, Node, Tool
 from comity.core.access import Role
 from comity.errors import UnavailableError
 
@@ -77,6 +78,9 @@ def test_a_refused_loop_is_listed_and_its_tree_names_the_rule(node):
             assert one["advice"].startswith("Answer with what you have")
             counted = await _get(served, "/v1/calls/histogram", buckets=4)
             assert sum(sum(one["counts"].values()) for one in counted["buckets"]) == 3
+            assert counted["since"] == counted["buckets"][0]["start"] < counted["until"]
+            asked = await _get(served, "/v1/calls/histogram", buckets=4, since=1_000, until=9_000)
+            assert (asked["since"], asked["until"], len(asked["buckets"])) == (1_000, 9_000, 4)
             edges = {(one["source"], one["target"]): one for one in (await _get(served, "/v1/map"))["edges"]}
             assert edges["LOW", "TOP"]["refused"] == 1
             assert (await _get(served, "/v1/map"))["refusals"] == {"ROUTING_CYCLE_DETECTED": 1}
@@ -172,6 +176,8 @@ def test_a_hidden_value_is_revealed_and_the_audit_says_so_then_the_session_is_er
             assert row["user_id"] == "operator"
             assert "example.com" not in json.dumps(row)
             assert (await served.client.post("/v1/sessions/s1/reveal", json={"token": "EMAIL"})).status_code == 422
+            unknown = re.sub(r"_\d+_", "_99_", token)
+            assert (await served.client.post("/v1/sessions/s1/reveal", json={"token": unknown})).status_code == 404
             assert "example.com" in (await served.client.get("/v1/sessions/s1/export")).text
             assert [one["id"] for one in (await _get(served, "/v1/sessions", user="ann"))["items"]] == ["s1"]
             assert (await served.client.delete("/v1/sessions/s1")).json()["records"] > 0
@@ -283,5 +289,25 @@ def test_what_does_not_exist_is_named_by_its_kind_and_its_name(node):
             assert told == {
                 asked: (404, "HTTP_RESOURCE_UNKNOWN", f"there is no {what} 'gone'") for asked, what in UNKNOWN.items()
             }
+
+    asyncio.run(main())
+
+
+def test_a_call_under_way_is_shown_with_what_was_asked():
+    async def main():
+        async with serving() as served:
+            asked = {"target": "ECHO", "capability": "WAIT", "user_id": "ann", "message": "now", "objective": "o"}
+            more = {"request_id": "r", "priority": "high", "timeout_ms": 60_000}
+            calling = asyncio.create_task(served.client.post("/v1/calls", json=asked | more))
+            while not served.server.node.running().get("ECHO"):
+                await asyncio.sleep(0.001)
+            shown = await _get(served, "/v1/calls/r")
+            assert served.server.node.find_call("r", user_id="ann").cancel()
+            await calling
+        request = shown["request"]
+        assert (request["message"], request["objective"], request["priority"], request["inputs"]) == ("now", "o", "high", {})
+        assert request["limits"]["depth_max"] == Limits().depth_max
+        assert len(request["trace_id"]) == 32
+        assert shown.get("reply") is None
 
     asyncio.run(main())

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from outside_agents import agent_token, bearer
 from threaded import Threaded, served_in_thread
 
-from comity import Agent, Context, Node, Reply, Tool
+from comity import Agent, AsyncHandoffManager, Context, Node, Reply, Tool
 from comity.core.access import Role
 from comity.core.access.rights import NODE_RIGHTS
 from comity.core.call.limits import TIMEOUT_MS_CEILING
-from comity.errors import RefusedError
+from comity.errors import CallerError, RefusedError, UnavailableError
+from comity.server import leases
 from comity.server.agent_calls import routes
 from comity.server.app import Door
 from comity.server.leases import Receivers
@@ -284,23 +284,64 @@ def test_who_may_only_read_sees_neither_what_is_remembered_nor_what_handoffs_hol
     assert served.client.get("/v1/handoffs/h1", headers=reads).json()["inputs"] == {"to": "bob"}
 
 
-async def test_a_handoff_that_is_held_anew_is_its_new_holders_until_that_one_falls_silent():
-    class Receiver:
-        given_back = 0
+async def test_a_handoff_that_is_held_anew_is_its_new_holders_until_that_one_falls_silent(make_node):
+    async with make_node() as node:
+        receivers, manager = Receivers(node), AsyncHandoffManager("p", "boss", node=node)
+        made = await manager.create_handoff("r", "look")
+        receiver = receivers.receiver("default", "r", ())
+        (handoff,) = await receiver.take()
+        old = receivers.hold(handoff, receiver, 1_000, 0)
+        new = receivers.hold(handoff, receiver, 5_000, 0)
+        await asyncio.sleep(2)
+        receivers.drop(old)
+        assert receivers.held(made, new.id) is new
+        with pytest.raises(RefusedError, match="has ended"):
+            receivers.held(made, old.id)
+        assert node.handoffs.get(made).holder
+        await asyncio.sleep(4)
+        assert node.handoffs.get(made).is_free
+        with pytest.raises(RefusedError, match="has ended"):
+            receivers.held(made, new.id)
 
-        async def release(self, *_: str) -> None:
-            self.given_back += 1
 
-    receivers, receiver = Receivers(None), Receiver()
-    handoff = SimpleNamespace(id="h")
-    old = receivers.hold(handoff, receiver, 1_000, 0)
-    new = receivers.hold(handoff, receiver, 5_000, 0)
-    await asyncio.sleep(2)
-    receivers.drop(old)
-    assert (receivers.held("h", new.id), receiver.given_back) == (new, 0)
-    with pytest.raises(RefusedError, match="has ended"):
-        receivers.held("h", old.id)
-    await asyncio.sleep(4)
-    assert receiver.given_back == 1
-    with pytest.raises(RefusedError, match="has ended"):
-        receivers.held("h", new.id)
+async def test_a_server_stands_in_for_a_bounded_number_of_receivers_and_handoffs(make_node, monkeypatch):
+    monkeypatch.setattr(leases, "RECEIVERS_MAX", 2)
+    monkeypatch.setattr(leases, "HELD_MAX", 1)
+    async with make_node() as node:
+        receivers, manager = Receivers(node), AsyncHandoffManager("p", "boss", node=node)
+        with pytest.raises(CallerError, match="agent_id"):
+            receivers.receiver("default", "", ())
+        first = receivers.receiver("default", "r", ("look", "a", "look"))
+        assert receivers.receiver("default", "r", ("a", "look")) is first
+        assert receivers.receiver("evil", "r", ("a", "look")) is not first
+        with pytest.raises(UnavailableError, match="stands in for 2 receivers"):
+            receivers.receiver("default", "s", ())
+        for _ in range(2):
+            await manager.create_handoff("r", "look")
+        one, two = await first.take(2)
+        receivers.hold(one, first, 1_000, 0)
+        with pytest.raises(UnavailableError, match="holds 1 handoffs"):
+            receivers.hold(two, first, 1_000, 0)
+        receivers.close()
+        with pytest.raises(RefusedError, match="has ended"):
+            receivers.held(one.id, "any")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "code"),
+    [
+        ("POST", "/v1/tokens/revoke", {"token": "two words"}, "INPUT_VALIDATION_FAILED"),
+        ("POST", "/v1/tokens/revoke", {"token": "a.~.c"}, ""),  # no token, so it is the id of one
+        ("GET", "/v1/agent-calls", None, "HTTP_METHOD_UNKNOWN"),
+        ("GET", "/v1/agent-calls/r", None, "HTTP_METHOD_UNKNOWN"),
+    ],
+)
+def test_a_request_that_cannot_be_served_is_refused_for_what_is_wrong_with_it(served, method, path, body, code):
+    answer = served.client.request(method, path, json=body)
+    assert answer.json().get("code", "") == code
+
+
+def test_the_keys_by_which_others_check_the_nodes_tokens_are_public_ones(served):
+    (key,) = served.client.get("/.well-known/jwks.json").json()["keys"]
+    assert (key["kty"], "d" in key) == ("OKP", False)
+    assert key["kid"] == served.client.get("/v1/keys").json()["keys"][0]["id"]

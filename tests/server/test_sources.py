@@ -51,7 +51,7 @@ def test_the_event_loop_turns_while_a_source_is_read(tmp_path, handler):
                 await asyncio.sleep(0)
                 turns += 1
             await task
-            assert turns > 20  # a handler that reads on the loop is done after one
+            assert turns > 2  # a handler that reads on the loop is done after one; the end of a thread alone takes two more
 
     asyncio.run(main())
 

@@ -6,6 +6,7 @@ import asyncio
 import os
 
 from comity import Node
+from comity.engines.sqlite import liveness
 
 
 async def die(node: Node) -> None:
@@ -23,11 +24,20 @@ async def die(node: Node) -> None:
     node._runtime.workers.close()
     if path.watchdog is not None:
         path.watchdog.close()
+    if path.recorder._drain is not None:
+        path.recorder._drain.close()  # a thread of a dead process warns of nothing in a later test
+        path.recorder._store.close()  # nor does its connection
     await node._engine.leave()
-    os.close(journal.members._file)
-    journal.members._file = -1
+    let_go(journal.members)
     await journal.close()
     await asyncio.sleep(0)
+
+
+def let_go(members: liveness.Members) -> None:
+    """Release the lock of a node and leave its file, as the death of its process does."""
+    liveness._held.discard(members._file)  # else a later fork of this process closes whatever has the number then
+    os.close(members._file)
+    members._file = -1
 
 
 def _nowhere(records, then=None, terms=None):

@@ -256,6 +256,48 @@ async def test_a_receiver_that_keeps_its_work_between_programs_has_it_after_its_
         assert (await other.complete(made[1], "its own")).result == "its own"
 
 
+@pytest.mark.parametrize(
+    ("agent_id", "tenant_id", "keeps"), [("o12y", "default", True), ("o11y", "evil", True), ("o11y", "default", False)]
+)
+async def test_what_a_receiver_keeps_is_ended_by_no_other_agent_tenant_or_receiver(make_node, agent_id, tenant_id, keeps):
+    async with make_node() as node:
+        manager, _ = pair(node)
+        made = await manager.create_handoff("o11y", "investigate")
+        mine = AsyncHandoffReceiver("o11y", node=node, keeps=True)
+        await mine.accept(made)
+        other = AsyncHandoffReceiver(agent_id, ["investigate"], node=node, tenant_id=tenant_id, keeps=keeps)
+        for attempt in (
+            other.complete(made, "theirs"),
+            other.fail(made, "broken"),
+            other.release(made),
+            other.progress(made, 1),
+            other.request_input(made, "Why?"),
+        ):
+            assert await code_of(attempt) == "HANDOFF_LEASE_LOST"
+        assert await code_of(other.reject(made, "no")) in {"HANDOFF_UNKNOWN", "HANDOFF_TAKEN"}
+        assert (await mine.complete(made, "mine")).result == "mine"
+
+
+@pytest.mark.parametrize("ending", ["complete", "fail"])
+async def test_work_that_ends_its_handoff_itself_is_not_cancelled_by_that(make_node, ending):
+    after = []
+
+    async def work(handoff):
+        await getattr(receiver, ending)(handoff.id, "over")
+        await asyncio.sleep(1)
+        after.append(handoff.id)
+
+    async with make_node() as node:
+        manager, receiver = pair(node)
+        serving = asyncio.ensure_future(receiver.serve(work))
+        made = await manager.create_handoff("o11y", "investigate")
+        await manager.await_result(made)
+        await asyncio.sleep(2)
+        assert after == [made]
+        assert await code_of(receiver.complete(made, "again")) == "HANDOFF_LEASE_LOST"
+        serving.cancel()
+
+
 async def test_what_the_platform_says_to_a_receivers_code_is_passed_on_and_nothing_that_only_looks_like_it(make_node):
     async def work(handoff):
         if handoff.inputs["n"]:

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from comity import HandoffManager, HandoffReceiver
-from comity.errors import CallerError, RefusedError
+from comity.errors import CallerError, ComityError, RefusedError
 
 PATIENCE_S = 30
 
@@ -117,3 +117,12 @@ def test_creating_and_awaiting_is_one_call(store):
     with HandoffManager(agent_id="a", store=store) as manager:
         ended = manager.create_and_await("o11y", "look", timeout_ms=50)
     assert (ended.status, ended.reply.error.code) == ("timeout", "CALL_TIMEOUT")
+
+
+def test_a_manager_that_cannot_open_its_store_leaves_no_thread(tmp_path):
+    folder = tmp_path / "a folder"
+    folder.mkdir()
+    before = threading.enumerate()
+    with pytest.raises(ComityError), HandoffManager(agent_id="a", store=folder):
+        pass
+    assert threading.enumerate() == before

@@ -211,7 +211,7 @@ DEFECTS = (
         lambda: without_terms(within=()),
         seeds_max=1_000,
         scenario="nodes",
-        known=23,
+        known=70,
     ),
     Defect(
         "a settled call can be settled again",

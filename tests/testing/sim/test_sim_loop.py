@@ -213,3 +213,22 @@ def test_work_for_a_thread_is_done_as_a_step():
         return await asyncio.to_thread(lambda: 7)
 
     assert run(work) == 7
+
+
+def test_what_unwinds_when_the_run_is_over_finds_its_own_loop_and_makes_no_other():
+    found = []
+
+    async def waits(sim):
+        try:
+            await asyncio.sleep(60)
+        finally:
+            found.append(asyncio.gather().get_loop() is sim)
+
+    async def work(sim):
+        sim.waiting = sim.create_task(waits(sim))
+        await asyncio.sleep(1)
+
+    run(work)
+    assert found == [True]
+    with pytest.raises(RuntimeError, match="no running event loop"):
+        asyncio.get_running_loop()

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import warm
 
 from comity.testing import Fault, Kind, SimulationError, World, simulate
 from comity.testing.plugin import pytest_configure
@@ -21,14 +22,15 @@ ROOT = Path(__file__).parents[3]
 
 
 def run_pytest(*arguments: str, cwd: Path = ROOT, finds: bool = False, **environment: str) -> subprocess.CompletedProcess:
-    """Run pytest as a user does. Unless it `finds` its plugins, it is told them: to find them it imports and rewrites much."""
+    """Run pytest as a user does. Unless it `finds` its plugins, it is told them, in a fork: to find them it imports and rewrites much."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COMITY_"))}
     plugins = ("no:hypothesispytest", "no:anyio", "no:schemathesis")  # which take most of the time to start
     if not finds:
         clean["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
         plugins = ("comity.testing.plugin", "xdist.plugin")
     command = [sys.executable, "-m", "pytest", *(f"-p{name}" for name in ("no:cacheprovider", *plugins)), *arguments]
-    return subprocess.run(command, cwd=cwd, env=clean | environment, capture_output=True, text=True, check=False)
+    more = {"cwd": cwd, "env": clean | environment}
+    return subprocess.run(command, capture_output=True, text=True, check=False, **more) if finds else warm.run(command, **more)
 
 
 def test_a_short_users_test_finds_a_planted_race_and_the_printed_command_repeats_it():

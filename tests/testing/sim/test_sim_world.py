@@ -17,7 +17,7 @@ from comity.testing import Fault, Kind, World
 from comity.testing.workloads.mesh import CALLS_MIN, STORM, mesh
 from comity.testing.workloads.scenarios import SCENARIOS
 
-SEEDS = range(20)
+SEEDS = range(8)  # `regressions.txt` has more, and `make sim` a thousand
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ for run in sys.argv[1:]:
 
 
 def test_the_same_seeds_give_the_same_traces_in_two_processes_with_two_hash_seeds_and_in_another_order():
-    runs = [f"{name} {seed}" for name in ("mesh", "nodes", "handoffs") for seed in SEEDS[:2]]
+    runs = [f"{name} 1" for name in ("mesh", "nodes", "handoffs")]
     here = [f"{run} {SCENARIOS[run.split()[0]].run(int(run.split()[1])).trace.digest()}" for run in runs]
     environment = {**os.environ, "PYTHONHASHSEED": "12345"}  # this process has a seed that Python chose, or none
     command = [sys.executable, "-c", DIGESTS, *runs[::-1]]
