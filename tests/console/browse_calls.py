@@ -294,6 +294,22 @@ def test_a_query_with_an_error_is_marked_at_its_column_then_runs(page, stage):
     expect(page.get_by_role("listbox", name="Suggestions")).to_contain_text("status")
 
 
+def test_suggestions_close_with_the_box_and_stay_when_it_is_entered_again(page, stage):
+    page.clock.install()
+    _go(page, stage, "#/insights?tab=query")
+    box, shown = page.get_by_label("TraceQL query"), page.get_by_role("listbox", name="Suggestions")
+    box.fill("{ sta")
+    expect(shown).to_contain_text("status")
+    page.clock.pause_at(page.evaluate("Date.now()") + 1_000)
+    box.blur()
+    box.fill("{ stat")
+    expect(shown).to_contain_text("status")
+    page.clock.run_for(1_000)  # a timer that leaving the box had started closed the list
+    expect(shown).to_contain_text("status", timeout=1)
+    box.blur()
+    expect(shown).to_have_count(0)
+
+
 def test_the_audience_is_switched(page, stage):
     stage.call("SCRIBE", "SCRIBE_REPORT", {"finding": "We enter in steps"})
     _go(page, stage, "#/insights")

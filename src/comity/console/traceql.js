@@ -76,6 +76,7 @@ export function TraceQL({ value, onRun, error, label = 'TraceQL query' }) {
     const found = await suggest(query.slice(0, pos)).catch(() => []);
     if (mine === turn.current) { setList(found.slice(0, 50)); setAt(0); }
   };
+  const close = () => { turn.current += 1; setList([]); };
   const input = (event) => { setText(event.target.value); complete(event.target.value, event.target.selectionStart); };
   const insert = (one) => {
     const pos = box.current.selectionStart;
@@ -83,14 +84,14 @@ export function TraceQL({ value, onRun, error, label = 'TraceQL query' }) {
     const word = one.text;
     const next = text.slice(0, start) + word + text.slice(pos);
     setText(next);
-    setList([]);
+    close();
     requestAnimationFrame(() => { box.current.focus(); box.current.setSelectionRange(start + word.length, start + word.length); });
   };
   const press = (event) => {
     if (list.length && (event.key === 'ArrowDown' || event.key === 'ArrowUp')) setAt((at + (event.key === 'ArrowDown' ? 1 : list.length - 1)) % list.length);
     else if (list.length && event.key === 'Tab') insert(list[at]);
-    else if (event.key === 'Escape' && list.length) { setList([]); event.stopPropagation(); }
-    else if (event.key === 'Enter' && !event.shiftKey) { setList([]); turn.current += 1; onRun(text); }
+    else if (event.key === 'Escape' && list.length) { close(); event.stopPropagation(); }
+    else if (event.key === 'Enter' && !event.shiftKey) { close(); onRun(text); }
     else if (event.key === ' ' && event.ctrlKey) complete(text, event.target.selectionStart);
     else return;
     event.preventDefault();
@@ -98,7 +99,7 @@ export function TraceQL({ value, onRun, error, label = 'TraceQL query' }) {
   const column = error?.column ?? -1;
   return html`<div class="ql"><div class="ql-box"><pre aria-hidden="true">${highlight(text, text === value ? column : -1).map(([kind, part]) => html`<span class=${kind}>${part}</span>`)}${'\n'}</pre>
     <textarea ref=${box} aria-label=${label} role="combobox" aria-expanded=${list.length ? 'true' : 'false'} aria-controls="ql-list" aria-autocomplete="list" aria-activedescendant=${list.length ? `ql-${at}` : null} aria-invalid=${error ? 'true' : 'false'}
-      spellcheck="false" autocomplete="off" rows="1" value=${text} onInput=${input} onKeyDown=${press} onBlur=${() => setTimeout(() => setList([]), 150)}></textarea></div>
+      spellcheck="false" autocomplete="off" rows="1" value=${text} onInput=${input} onKeyDown=${press} onBlur=${close}></textarea></div>
     ${list.length > 0 && html`<ul id="ql-list" class="ql-list" role="listbox" aria-label="Suggestions" tabindex="-1">${list.map((one, index) => html`<li id=${`ql-${index}`} role="option" aria-selected=${index === at ? 'true' : 'false'} onMouseDown=${(event) => { event.preventDefault(); insert(one); }}><span>${one.text}</span><span class="kind">${one.kind}</span></li>`)}</ul>`}
     ${error && text === value && html`<pre class="ql-error" role="alert">${column >= 0 && text.length < 160 && !text.includes('\n') ? `${' '.repeat(column)}^\n` : ''}${error.message}</pre>`}
     ${error && text === value && meant(text, column) && html`<p class="hint">An attribute needs its scope: <button type="button" class="button plain small mono" onClick=${() => { setText(meant(text, column)); onRun(meant(text, column)); }}>${meant(text, column)}</button></p>`}</div>`;
