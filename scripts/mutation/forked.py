@@ -26,7 +26,8 @@ from mutation.defects import Mutant
 from mutation.reach import ROOT, SOURCE, Reach, block_at
 
 WALL_S_MAX = 240  # of one defect: a defect that hangs is noticed
-STILL_S_MAX = 60  # of one test: the longest takes three of CPU
+STILL_S_MAX = 15  # of one test, beside `STILL_SHARE` times what it takes without a defect
+STILL_SHARE = 20
 IDLE_S_MAX = 15  # of one test that uses no CPU: it waits for what never comes
 FILES_MAX = 24  # of tests that a process of its own collects for one defect: those of other rooms notice some
 _IMPORT = """
@@ -150,7 +151,7 @@ class Forker:
             os.close(reading)
             self._run_in_child([self._items[test] for test in tests], swap, writing)
         os.close(writing)
-        return _read_verdict(child, reading)
+        return _read_verdict(child, reading, {test: self._reach.seconds_of(test) for test in tests})
 
     def _run_in_child(self, items: list[pytest.Item], swap: Iterable[tuple[FunctionType, CodeType]], writing: int) -> None:
         code = 3
@@ -226,15 +227,17 @@ class _Watcher:
             self._failed.append(report.nodeid)
 
 
-def _read_verdict(child: int, reading: int) -> tuple[str, str]:
-    """Return what a copy said: killed by the last test it named, survived, or hung."""
+def _read_verdict(child: int, reading: int, seconds: dict[str, float]) -> tuple[str, str]:
+    """Return what a copy said: killed by the last test it named, survived, or hung. `seconds` is what each test takes."""
     said, began = b"", time.monotonic()
     heard = active = began
     used = 0
-    while not (is_hung := _is_hung(began, heard, active)):
+    still_s = float(STILL_S_MAX)
+    while not (is_hung := _is_hung(began, heard, active, still_s)):
         if select.select([reading], [], [], 1.0)[0]:
             piece, heard = os.read(reading, 65536), time.monotonic()
             said += piece
+            still_s = STILL_S_MAX + STILL_SHARE * seconds.get(said.decode().splitlines()[-1] if said else "", 0.0)
             if not piece or piece.endswith((b"FAILED\n", b"PASSED\n")):
                 break
         if (now_used := _ticks(child)) > used + 1 or heard > active:
@@ -250,9 +253,9 @@ def _read_verdict(child: int, reading: int) -> tuple[str, str]:
     return ("hung" if is_hung else "killed"), lines[-1] if lines else ""
 
 
-def _is_hung(began: float, heard: float, active: float) -> bool:
+def _is_hung(began: float, heard: float, active: float, still_s: float) -> bool:
     now = time.monotonic()
-    return now - began >= WALL_S_MAX or now - heard >= STILL_S_MAX or now - active >= IDLE_S_MAX
+    return now - began >= WALL_S_MAX or now - heard >= still_s or now - active >= IDLE_S_MAX
 
 
 def _ticks(group: int) -> int:

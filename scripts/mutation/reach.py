@@ -75,11 +75,17 @@ class Reach:
     def __init__(self, told: dict[str, Any]) -> None:
         self.on_import = frozenset(told["on_import"])
         self._tests: dict[str, dict[str, float]] = {}  # by block, and by file: each test with its seconds
+        self._seconds: dict[str, float] = {}
         for one in told["tests"].values():
             for test, (seconds, reached) in one["tests"].items():
+                self._seconds[test] = seconds
                 for block in reached:
                     self._tests.setdefault(block, {})[test] = seconds
                     self._tests.setdefault(block.partition(":")[0], {})[test] = seconds
+
+    def seconds_of(self, test: str) -> float:
+        """Return how many seconds of CPU a test takes."""
+        return self._seconds.get(test, 0.0)
 
     def tests_of(self, file: str, block: str | None, cpu_s: float) -> list[str]:
         """Return tests that reach a block, or the file where `block` is None, up to `cpu_s`.
