@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from death import die
 
 from comity import Agent, Node
+from comity.cli.commands.serve import served_node
 from comity.cli.main import main
 from comity.cli.ui.exits import Exit
 from comity.workflow import load
@@ -162,6 +164,20 @@ def test_the_next_words_of_a_session_answer_the_part_that_waits(here: Path, caps
     assert (code, reply["status"], reply["data"]["result"]) == (0, "success", {"sum": 3.0, "note": "About Acme"})
     (ended,) = told(capsys, "workflow", "list")[1]["runs"]
     assert (ended["run_id"], ended["status"]) == (run["run_id"], "completed")
+
+
+def test_a_server_goes_on_with_a_run_that_ask_left_waiting(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = ask_in_two_parts(here, capsys)
+    (question,) = run["questions"]
+
+    async def answer() -> tuple[str, Any]:
+        args = argparse.Namespace(app=CLERK, store="w.db", memory=False)
+        async with served_node(args) as node:
+            await node.workflows.answer(run["run_id"], question["question_id"], "Acme")
+            reply = await node.workflows.result(run["run_id"])
+            return reply.status, reply.data["part_2"]
+
+    assert asyncio.run(answer()) == ("success", {"note": "About Acme"})
 
 
 def test_words_of_another_session_leave_a_waiting_run_alone(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -73,7 +73,7 @@ def run(args: argparse.Namespace, out: Output) -> Exit:
     args.app = args.served or args.app or DEMO
     if args.app == DEMO:
         app.record_content()
-    node = _node(args)
+    node = served_node(args)
     workflows = _definitions(args.workflows)
     node.add_workflows(*workflows)
     if args.check:
@@ -98,9 +98,13 @@ async def _serve(node: Node, settings: Settings, auth: Gate, shown: str, out: Ou
         raise CliError(Exit.NO_RESULT, f"cannot listen on {settings.host}:{settings.port}: {error.strerror}") from None
 
 
-def _node(args: argparse.Namespace) -> Node:
-    """Return the node to serve: as the app made it if it has a store, else on the store that the arguments name."""
+def served_node(args: argparse.Namespace) -> Node:
+    """Return the node to serve: as the app made it if it has a store, else on the store that the arguments name.
+
+    It has the orchestrator, as the node of `comity ask` does: a server goes on with what that command left in the store.
+    """
     node = app.load(args)
+    app.host_orchestrator(node)
     if node.store is not None:
         args.store = str(node.store)
         return node
