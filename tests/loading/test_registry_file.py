@@ -14,7 +14,7 @@ from comity.core.agent import agent as core
 from comity.core.agent.agent import DeclarationError
 from comity.core.agent.breaker import Policy
 from comity.loading import registry_file as manifest
-from comity.loading.registry_file import ManifestError, load_agents, load_app, load_node
+from comity.loading.registry_file import ManifestError, load_agents, load_node
 
 FULL = """
 agents:
@@ -360,7 +360,7 @@ def test_any_document_gives_agents_or_a_declaration_error(tmp_path_factory, valu
     assert len(agents) == 1
 
 
-# --- load_app ---
+# --- load_node ---
 
 
 @pytest.mark.parametrize(
@@ -372,13 +372,13 @@ def test_any_document_gives_agents_or_a_declaration_error(tmp_path_factory, valu
     ],
 )
 def test_an_agent_a_list_and_a_function_are_all_applications(reference, ids):
-    assert [agent.id for agent in load_app(reference)] == ids
+    assert [agent.id for agent in load_node(reference).registry] == ids
 
 
 def test_an_application_may_be_a_registry_file(tmp_path):
     path = tmp_path / "Agents.YAML"
     path.write_text("agents: [{id: A}]", encoding="utf-8")
-    assert [agent.id for agent in load_app(str(path))] == ["A"]
+    assert [agent.id for agent in load_node(str(path)).registry] == ["A"]
 
 
 @pytest.mark.parametrize(
@@ -399,7 +399,7 @@ def test_an_application_may_be_a_registry_file(tmp_path):
 )
 def test_a_name_that_leads_to_no_agents_says_which_part_is_wrong(reference, told):
     with pytest.raises(DeclarationError) as caught:
-        load_app(reference)
+        load_node(reference)
     assert told in str(caught.value)
 
 

@@ -15,7 +15,6 @@ import msgspec
 from comity.cli.ui.exits import CliError, Exit
 from comity.core.journal.audit import Row, Verdict
 from comity.core.journal.records import Document
-from comity.core.session.session import Session
 from comity.engines.cipher import audit_key, key_for
 from comity.engines.sqlite import audit_rows
 from comity.engines.sqlite import file as store_file
@@ -37,7 +36,6 @@ log = logging.getLogger("comity.store")
 _PAGE_ROWS: Final = 2_000
 _NAME_IT: Final = "Name the store with --store or COMITY_STORE."
 _One = TypeVar("_One")
-_decode_session = msgspec.json.Decoder(Session).decode
 
 
 class Store(StoreReader):

@@ -188,16 +188,11 @@ def _loaded(path: str | Path, make: MakeAgent) -> tuple[list[Agent], Prices | No
     return agents, prices
 
 
-def load_app(reference: str) -> list[Agent]:
-    """Return the agents named by `package.module:attribute`, or those of a registry file.
+def load_node(reference: str, make: MakeAgent = Agent) -> Node:
+    """Return a node, not running, of what `package.module:attribute` or a registry file names; a node brings its tools.
 
     The attribute is an agent, a list of agents, a node, or a function without parameters that returns one of these.
     """
-    return list(load_node(reference).registry)
-
-
-def load_node(reference: str, make: MakeAgent = Agent) -> Node:
-    """Return a node, not running, of what `package.module:attribute` or a registry file names; a node brings its tools."""
     if reference.lower().endswith(SUFFIXES):
         agents, prices = _loaded(reference, make)
         return Node(agents, prices=prices)

@@ -6,13 +6,10 @@ names its own host, so the Host is looked at first; an Origin of another site is
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
 from comity.errors import CallerError, RefusedError
 from comity.server.settings import Settings
-
-Headers = Iterable[tuple[bytes, bytes]]
 
 CSP: Final = (
     b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; font-src 'self'; "

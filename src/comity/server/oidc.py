@@ -29,7 +29,6 @@ from comity.server.state import State
 from comity.server.web import JSON_TYPE, Reader, Receive, Scope, Send, check_json_type, encode, read_body, respond
 
 PREFIX: Final = "/v1/signin/"
-CALLBACK: Final = f"{PREFIX}callback"
 BEGUN_MS_MAX: Final = 10 * 60 * 1000
 CODE_MS_MAX: Final = 60 * 1000
 PENDING_MAX: Final = 1_000

@@ -1,4 +1,4 @@
-"""One float, four bands, percent, and the weakest factor."""
+"""One float, four bands, and percent."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comity.core.envelope.confidence import FLOORS, Band, at_most, band, from_percent, representative, to_percent, weakest
+from comity.core.envelope.confidence import FLOORS, Band, at_most, band, from_percent, representative, to_percent
 
 unit = st.floats(0, 1)
 
@@ -43,21 +43,9 @@ def test_a_bound_moves_only_what_is_surer_and_into_its_band(most, confidence):
     assert bounded == confidence or band(bounded) is most
 
 
-@given(st.lists(unit, min_size=1, max_size=5))
-def test_a_result_is_as_sure_as_its_weakest_factor(factors):
-    overall = weakest(*factors)
-    assert overall in factors
-    assert all(overall <= factor for factor in factors)
-
-
-def test_nothing_to_rest_on_is_no_confidence():
-    with pytest.raises(ValueError, match="at least one factor"):
-        weakest()
-
-
 @pytest.mark.parametrize("wrong", [-0.01, 1.01, math.nan, math.inf])
 def test_what_is_not_from_0_to_1_is_refused_everywhere(wrong):
-    for function in (band, weakest, to_percent, lambda value: from_percent(value * 100)):
+    for function in (band, to_percent, lambda value: from_percent(value * 100)):
         with pytest.raises(ValueError, match="from 0 to 1"):
             function(wrong)
 

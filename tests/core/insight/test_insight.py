@@ -20,7 +20,6 @@ from comity.core.insight.insight import (
     parse_time,
     read_spans,
     to_span,
-    unresolved_blockers,
 )
 from comity.core.insight.queries import query
 from comity.core.tracing.query import parse, search
@@ -249,8 +248,8 @@ def test_something_always_remains_of_what_has_not_expired(edges):
 def test_a_blocker_is_unresolved_until_any_insight_supersedes_it():
     blocker, other = make(1, Type.BLOCKER), make(2, Type.BLOCKER)
     solved = make(3, Type.PROGRESS, supersedes="i1")
-    assert names(unresolved_blockers([blocker, other, make(4)], now_ms=9)) == ["i2", "i1"]
-    assert names(unresolved_blockers([blocker, other, solved], now_ms=9)) == ["i2"]
+    assert names(current([blocker, other], now_ms=9)) == ["i2", "i1"]
+    assert names(current([blocker, other, solved], now_ms=9)) == ["i3", "i2"]
 
 
 def test_what_is_for_both_is_for_agents_and_for_humans():

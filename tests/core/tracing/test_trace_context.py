@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comity.core.tracing.trace_context import STATE_MEMBERS_MAX, TraceContext, read, read_headers, read_state
+from comity.core.tracing.trace_context import STATE_MEMBERS_MAX, TraceContext, read, read_state
 
 TRACE, SPAN = "12345678901234567890123456789012", "1234567890123456"
 PARENT = f"00-{TRACE}-{SPAN}-01"
@@ -129,13 +129,3 @@ def test_so_many_members_are_kept_and_one_more_drops_them_all():
 
 def test_of_a_repeated_key_the_first_counts():
     assert read_state(["foo=1,foo=2", "bar=3"]) == "foo=1,bar=3"
-
-
-def test_headers_are_found_whatever_their_case_and_by_no_other_name():
-    assert read_headers([("TrAcEpArEnT", PARENT), ("TRACESTATE", "a=1"), ("tracestate", ""), ("tracestate", "b=2")]) == (
-        TraceContext(TRACE, SPAN, state="a=1,b=2")
-    )
-    assert read_headers([("trace-parent", PARENT), ("trace.parent", PARENT)]) is None
-    assert read_headers([("traceparent", PARENT), ("traceparent", PARENT)]) is None
-    assert read_headers([("tracestate", "foo=1")]) is None
-    assert read_headers([("traceparent", PARENT), ("trace-state", "foo=1")]).state == ""

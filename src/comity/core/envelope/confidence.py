@@ -1,7 +1,4 @@
-"""How sure a reply is: one float from 0 to 1 everywhere, four named bands for people, percent for those who count in it.
-
-The weakest factor decides: a result is no surer than the least sure thing it rests on.
-"""
+"""How sure a reply is: one float from 0 to 1 everywhere, four named bands for people, percent for those who count in it."""
 
 from __future__ import annotations
 
@@ -34,15 +31,6 @@ def band(confidence: float) -> Band:
 def representative(band: Band) -> float:
     """Return the float that stands for a band where nothing finer is known; it lies in that band."""
     return _MIDDLES[band]
-
-
-def weakest(*factors: float) -> float:
-    """Return the confidence of what rests on all of these factors."""
-    if not factors:
-        raise ValueError("a confidence rests on at least one factor")
-    for factor in factors:
-        _require(factor)
-    return min(factors)
 
 
 def at_most(band_max: Band, confidence: float) -> float:

@@ -332,8 +332,3 @@ def for_audience(insights: Iterable[Insight], audience: Audience) -> list[Insigh
 def audiences(audience: Audience) -> tuple[Audience, ...]:
     """Return whom the insights are meant for that an audience reads."""
     return (Audience.BOTH,) if audience is Audience.BOTH else (audience, Audience.BOTH)
-
-
-def unresolved_blockers(insights: Iterable[Insight], *, now_ms: int) -> list[Insight]:
-    """Return the blockers that still block, newest first."""
-    return [insight for insight in current(insights, now_ms=now_ms) if insight.type is Type.BLOCKER]

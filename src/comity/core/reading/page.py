@@ -12,7 +12,6 @@ from typing_extensions import TypeVar
 
 from comity.errors import CallerError
 
-PAGE_MAX: Final = 1_000
 _CURSOR_CHARS_MAX: Final = 1_024
 Item = TypeVar("Item", default=Any)
 _encode = msgspec.json.Encoder().encode

@@ -22,11 +22,6 @@ _FORMS: Final = (
 _NAMES: Final = frozenset({"trace_id", "span_id", "relationship"})
 
 
-def is_trace_id(given: Any) -> bool:
-    """Return whether a text is the id of a trace as spans have it."""
-    return isinstance(given, str) and _TRACE_ID.fullmatch(given) is not None
-
-
 def read_trace_id(given: Any, field: str = "trace_id") -> str:
     """Return the id of a trace in lower case, from hex digits or OpenTelemetry's number. Raises `CallerError`."""
     return _read(given, field, 32, _TRACE_ID)

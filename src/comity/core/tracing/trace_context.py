@@ -7,7 +7,6 @@ one bad member is dropped whole, and so is a state without a readable parent.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import Any, Final
 
 from msgspec import Struct
@@ -66,15 +65,6 @@ def read_state(tracestate: Any) -> str:
             return ""
         members.setdefault(found[1], found[2])
     return ",".join(f"{key}={value}" for key, value in members.items()) if len(members) <= STATE_MEMBERS_MAX else ""
-
-
-def read_headers(headers: Iterable[tuple[str, str]]) -> TraceContext | None:
-    """Return what the headers of a request say, whatever the case of their names."""
-    found: dict[str, list[str]] = {TRACEPARENT: [], TRACESTATE: []}
-    for name, value in headers:
-        if name.lower() in found:
-            found[name.lower()].append(value)
-    return read(found[TRACEPARENT], found[TRACESTATE])
 
 
 def _texts(given: Any) -> list[str]:

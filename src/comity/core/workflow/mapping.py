@@ -32,7 +32,6 @@ _JSON_SUFFIX: Final = re.compile(r"\|\s*json\s*$")
 _SINGULAR: Final = re.compile(r"""\$(?:\s*(?:\.\s*[^\W\d]\w*|\[\s*(?:-?\d+|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')\s*\]))*\s*""")
 _LITERALS: Final = frozenset({"true", "false", "null"})
 _PLAIN: Final = frozenset({int, float, bool, type(None)})
-TEMPLATE_CHARS_MAX: Final = 100_000
 TEXT_CHARS_MAX: Final = 1024 * 1024  # of a text with its templates filled in
 
 

@@ -37,7 +37,6 @@ class Said(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 FIELDS: Final = frozenset(Said.__struct_fields__)
-REQUIRED: Final = FIELDS - {"next_step_hint"}
 REFUSED: Final = (msgspec.DecodeError, UnicodeError, RecursionError)
 
 decode_said = msgspec.json.Decoder(Said).decode

@@ -50,7 +50,6 @@ class Agreement:
 
     conflicts: tuple[Conflict, ...] = ()
     undecided: tuple[Claim, ...] = ()  # fields that could not be compared
-    agreeing_pairs: int = 0
     confidence: float = 0.0
 
 
@@ -92,7 +91,7 @@ def agreement(found: Sequence[Component], options: Mapping[str, Any]) -> Agreeme
                 entry.values[one.name] = (claim.left, one.confidence)
                 entry.values[other.name] = (claim.right, other.confidence)
     conflicts = tuple(_conflict(path, entry, important) for path, entry in differing.items())
-    return Agreement(conflicts, tuple(undecided), pairs, consensus([one.confidence for one in good], pairs, len(conflicts)))
+    return Agreement(conflicts, tuple(undecided), consensus([one.confidence for one in good], pairs, len(conflicts)))
 
 
 def _claims(one: Component, other: Component, rules: Rules) -> list[Claim]:

@@ -256,7 +256,6 @@ def _stems(text: str) -> tuple[str, ...]:
     )
 
 
-_DENIALS: Final = frozenset({"no", "not", "never", "none", "cannot", "without", "pending", "awaiting"})
 _IP: Final = re.compile(r"(?:ip )?(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})(?P<rest>[:/]\d+)?", re.IGNORECASE)
 
 
