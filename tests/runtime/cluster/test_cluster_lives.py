@@ -318,7 +318,7 @@ class FlakyJournal(SharedJournal):
         if self.unreadable:
             self.unreadable -= 1
             raise UnavailableError("the store could not be read", code="STORE_UNAVAILABLE")
-        return super().call(request_id)
+        return self._shared.call(request_id)
 
 
 def test_what_a_call_used_counts_also_when_its_end_is_found_in_the_store_at_the_last_moment() -> None:

@@ -7,10 +7,8 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from comity.core.cluster.lease import LEASE_MS, Lease, LeaseTable
-from comity.core.envelope.envelope import Request
-from comity.core.journal.audit import Pseudonyms, Row, Tell, Verdict
-from comity.core.journal.records import Document, Record, StoredCall, StoredSession
-from comity.core.journal.retention import Retention, Sweep
+from comity.core.journal.audit import Pseudonyms
+from comity.core.journal.records import Record, StoredCall
 from comity.core.journal.terms import Fence, Terms, claim
 from comity.engines.memory.journal import MemoryJournal
 from comity.engines.sqlite.handoffs import MemoryHandoffs
@@ -42,11 +40,10 @@ class SharedHandoffs:
 
 
 class SharedJournal:
-    """One node's view of a shared in-memory journal."""
+    """One node's view of a shared in-memory journal: all of `Journal`, of which the rest is the same for all nodes."""
 
     def __init__(self, shared: MemoryJournal, node_id: str) -> None:
         self.node_id = node_id
-        self.failure: UnavailableError | None = None  # memory does not fail
         self._shared = shared
         self.handoffs = SharedHandoffs(shared.handoffs)
 
@@ -61,88 +58,16 @@ class SharedJournal:
 
     forgot: Callable[[Sequence[str]], None] | None = None  # nodes that share sessions read them before they use them
 
-    is_idle = True
-    is_awaited = False
-
-    def open(self) -> None:
-        """Nothing to make ready."""
-
-    async def close(self) -> None:
-        """Nothing to let go."""
-
     def append(self, records: Sequence[Record], then: Then | None = None, terms: Terms | None = None) -> None:
         """Store the records at once if the terms hold."""
         self._shared.append(records, then, terms)
-
-    def call(self, request_id: str) -> StoredCall | None:
-        """Return a call that is open or among the newest settled."""
-        return self._shared.call(request_id)
-
-    def calls(self, *, limit: int) -> list[StoredCall]:
-        """Return calls by users, newest first."""
-        return self._shared.calls(limit=limit)
-
-    def abandoned(self) -> list[StoredCall]:
-        """Return no calls: this journal does not know which nodes are dead; leases do."""
-        return []
-
-    def open_roots(self) -> list[StoredCall]:
-        """Return the open calls by users, whichever node runs them."""
-        return self._shared.open_roots()
-
-    def begun(self, request: Request) -> int:
-        """Return how many calls below this one were accepted."""
-        return self._shared.begun(request)
 
     def take_paused(self, root_id: str) -> list[StoredCall]:
         """Return the open calls of a paused tree and assign them to this node."""
         return self._shared.take_paused(root_id, self.node_id)
 
-    def load(self, kind: Document, key: str) -> tuple[int, bytes] | None:
-        """Return version and data of a document."""
-        return self._shared.load(kind, key)
-
-    def load_written(self, kind: Document, key: str) -> tuple[int, bytes] | None:
-        """Return version and data of a document."""
-        return self._shared.load(kind, key)
-
-    def load_session(self, key: str, *, is_written: bool = False) -> StoredSession | None:
-        """Return a session."""
-        return self._shared.load_session(key, is_written=is_written)
-
-    def list_documents(self, kind: Document, limit: int | None = None) -> list[tuple[str, bytes]]:
-        """Return the documents of a kind with their keys, in order of keys, at most `limit`."""
-        return self._shared.list_documents(kind, limit)
-
-    def documents_below(self, kind: Document, key: str) -> list[tuple[str, bytes]]:
-        """Return the documents of a kind that belong to the one under a key, in order of keys."""
-        return self._shared.documents_below(kind, key)
-
-    def erase(self, tenant_id: str, session_id: str) -> int:
-        """Forget a session's documents, calls and replies."""
-        return self._shared.erase(tenant_id, session_id)
-
-    def remove(self, kind: Document, key: str) -> bool:
-        """Remove a document for good; return whether there was one."""
-        return self._shared.remove(kind, key)
-
-    def sessions_of(self, tenant_id: str, user_id: str) -> set[str]:
-        """Return the ids of the sessions in which a user called or handed work off."""
-        return self._shared.sessions_of(tenant_id, user_id)
-
-    prunes_aside = keeps_json = False
-
-    def prune(self, retention: Retention, now_ms: int) -> Sweep:
-        """Forget what is kept no longer."""
-        return self._shared.prune(retention, now_ms)
-
-    def rows(self, *, after_id: int = 0, limit: int | None = None, root_id: str | None = None) -> list[Row]:
-        """Return the kept audit rows in order."""
-        return self._shared.rows(after_id=after_id, limit=limit, root_id=root_id)
-
-    def verify(self, tell: Tell | None = None) -> Verdict:
-        """Check the kept part of the chain."""
-        return self._shared.verify(tell)
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._shared, name)
 
 
 class LeaseService:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import cast
 
 from comity.engines.clock import SystemClock
 from comity.engines.memory.cluster import LeaseService, MemoryLeases, MemoryNetwork, SharedJournal
@@ -66,5 +67,5 @@ class MemoryCluster:
 
     def engine(self, node_id: str) -> JournalEngine:
         """Return the engine of one of the nodes."""
-        journal = SharedJournal(self.store, node_id)
+        journal = cast("Journal", SharedJournal(self.store, node_id))
         return JournalEngine(journal, MemoryLeases(self.leases, journal), self.network.transport())
