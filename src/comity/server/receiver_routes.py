@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from comity.core.access import Right
@@ -22,122 +23,95 @@ HANDED: Final = (
     "IDENTITY_MISMATCH",
 )
 
+# A request of a receiver, or of a client that hands work off.
+_asked = partial(Route, method="POST", right=Right.HANDOFFS_WRITE, tag="receivers")
+
 RECEIVERS: Final = (
-    Route(
-        method="POST",
+    _asked(
         path="/v1/handoffs",
         name="create_handoff",
-        right=Right.HANDOFFS_WRITE,
         handler=receivers.create,
-        tag="receivers",
         summary="Hand work off to an agent, or to any that has the capability",
         body=receivers.CreateBody,
         answer=handoffs.HandoffView,
         codes=HANDED,
     ),
-    Route(
-        method="POST",
+    _asked(
         path="/v1/receivers/{agent_id}/take",
         name="take_handoffs",
-        right=Right.HANDOFFS_WRITE,
         handler=receivers.take,
-        tag="receivers",
         summary="Wait for work and accept it in the same step",
         body=receivers.TakeBody,
         answer=receivers.Taken,
         codes=("AGENT_BUSY", "INPUT_VALIDATION_FAILED", "IDENTITY_MISMATCH"),
     ),
-    Route(
-        method="POST",
+    _asked(
         path="/v1/handoffs/{handoff_id}/accept",
         name="accept_handoff",
-        right=Right.HANDOFFS_WRITE,
         handler=receivers.accept,
-        tag="receivers",
         summary="Take a handoff; of several receivers one gets it",
         body=receivers.AcceptBody,
         answer=receivers.Leased,
         codes=("HANDOFF_UNKNOWN", "HANDOFF_TAKEN", "HANDOFF_ENDED", "INPUT_VALIDATION_FAILED", "AGENT_BUSY"),
     ),
-    Route(
-        method="POST",
+    _asked(
         path="/v1/handoffs/{handoff_id}/reject",
         name="reject_handoff",
-        right=Right.HANDOFFS_WRITE,
         handler=receivers.reject,
-        tag="receivers",
         summary="Say that it is not for this receiver; it ends",
         body=receivers.RejectBody,
         answer=handoffs.HandoffView,
         codes=("HANDOFF_UNKNOWN", "HANDOFF_TAKEN", "HANDOFF_ENDED", "INPUT_VALIDATION_FAILED", "AGENT_BUSY"),
     ),
-    Route(
-        method="POST",
+    _asked(
         path="/v1/handoffs/{handoff_id}/heartbeat",
         name="beat_handoff",
-        right=Right.HANDOFFS_WRITE,
         handler=receivers.heartbeat,
-        tag="receivers",
         summary="Say that the receiver still works on it",
         body=receivers.LeaseBody,
         answer=receivers.Beat,
         codes=LEASED,
     ),
-    Route(
-        method="POST",
+    _asked(
         path="/v1/handoffs/{handoff_id}/progress",
         name="progress_handoff",
-        right=Right.HANDOFFS_WRITE,
         handler=receivers.progress,
-        tag="receivers",
         summary="Tell how far it is",
         body=receivers.ProgressBody,
         answer=receivers.Beat,
         codes=(*LEASED, "INPUT_VALIDATION_FAILED"),
     ),
-    Route(
-        method="POST",
+    _asked(
         path="/v1/handoffs/{handoff_id}/ask",
         name="ask_handoff",
-        right=Right.HANDOFFS_WRITE,
         handler=receivers.question,
-        tag="receivers",
         summary="Ask the agent that handed the work off, and wait for the answer",
         body=receivers.QuestionBody,
         answer=receivers.Answered,
         codes=(*LEASED, "INPUT_VALIDATION_FAILED"),
     ),
-    Route(
-        method="POST",
+    _asked(
         path="/v1/handoffs/{handoff_id}/complete",
         name="complete_handoff",
-        right=Right.HANDOFFS_WRITE,
         handler=receivers.complete,
-        tag="receivers",
         summary="End it with a result",
         body=receivers.CompleteBody,
         answer=handoffs.HandoffView,
         codes=(*LEASED, "INPUT_VALIDATION_FAILED", "OUTPUT_VALIDATION_FAILED", "OUTPUT_TOO_LARGE"),
     ),
-    Route(
-        method="POST",
+    _asked(
         path="/v1/handoffs/{handoff_id}/fail",
         name="fail_handoff",
-        right=Right.HANDOFFS_WRITE,
         handler=receivers.fail,
-        tag="receivers",
         summary="End it without a result",
         body=receivers.FailBody,
         answer=handoffs.HandoffView,
         codes=(*LEASED, "INPUT_VALIDATION_FAILED"),
     ),
-    Route(
-        method="POST",
+    _asked(
         path="/v1/handoffs/{handoff_id}/release",
         name="release_handoff",
-        right=Right.HANDOFFS_WRITE,
         handler=receivers.release,
-        tag="receivers",
         summary="Give it back to the next receiver",
         body=receivers.LeaseBody,
         answer=handoffs.HandoffView,
