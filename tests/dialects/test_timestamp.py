@@ -12,7 +12,7 @@ from comity.errors import CallerError
 
 def read(text):
     metadata = {}
-    return read_time(text, metadata, path="created_at", key="k"), metadata
+    return read_time(text, metadata, key="k"), metadata
 
 
 @pytest.mark.parametrize(

@@ -171,7 +171,7 @@ def decode_request(raw: Any, *, now_ms: int, user_id: str, limits: Limits = LIMI
     metadata: dict[str, Any] = {}
     created_at = 0
     if form.created_at is not UNSET:
-        created_at = read_time(form.created_at, metadata, path="created_at", key=_CREATED_AT)
+        created_at = read_time(form.created_at, metadata, key=_CREATED_AT)
     if form.status is not State.PENDING:
         metadata[_STATUS] = str(form.status)
     if form.priority is Priority.MEDIUM:

@@ -219,7 +219,7 @@ def decode_request(raw: Any, *, now_ms: int, capability: str = MESSAGE_CAPABILIT
         metadata[CLAIMED_ORIGIN] = form.origin_employee
     created_at = 0
     if form.created_at is not UNSET:
-        created_at = read_time(form.created_at, metadata, path="created_at", key=_CREATED_AT)
+        created_at = read_time(form.created_at, metadata, key=_CREATED_AT)
     inputs, results = _read_results(form.handoff_data.intermediate_results)
     background = Background(
         hints=form.context_hints,

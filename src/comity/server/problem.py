@@ -39,7 +39,7 @@ class Problems(Struct, frozen=True, kw_only=True, omit_defaults=True):
     facts: dict[str, Any] = {}
 
 
-def problem_of(error: ComityError, *, instance: str = "", request_id: str = "", trace_id: str = "") -> Problems:
+def problem_of(error: ComityError, *, instance: str) -> Problems:
     """Return the problem detail of an error."""
     meaning = CODES.get(error.code)
     flaws = error.facts.get("problems", ())
@@ -51,8 +51,7 @@ def problem_of(error: ComityError, *, instance: str = "", request_id: str = "", 
         code=error.code,
         retryable=error.retryable,
         instance=instance,
-        request_id=request_id,
-        trace_id=trace_id,
+        request_id=str(error.facts.get("request_id", "")),
         errors=tuple(Flaw(pointer(one.path), one.message) for one in flaws if isinstance(one, Problem)),
         facts={name: value for name, value in error.facts.items() if isinstance(value, str | int | float | bool)},
     )

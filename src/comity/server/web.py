@@ -166,7 +166,7 @@ class Reader:
                     yield
                     check(raw, path="", bytes_max=len(raw))
                 yield
-                check_keys(raw, path="")
+                check_keys(raw)
             except PayloadError as error:
                 raise _malformed(error.problems) from None
         return value
@@ -208,9 +208,9 @@ async def respond(
     await send({"type": "http.response.body", "body": body})
 
 
-async def respond_problem(send: Send, error: ComityError, *, instance: str, trace_id: str = "") -> int:
+async def respond_problem(send: Send, error: ComityError, *, instance: str) -> int:
     """Write the problem detail of an error and return its status."""
-    found = problem_of(error, instance=instance, request_id=str(error.facts.get("request_id", "")), trace_id=trace_id)
+    found = problem_of(error, instance=instance)
     headers: tuple[tuple[bytes, bytes], ...] = ()
     if found.status == 401:
         headers = ((b"www-authenticate", b'Bearer realm="comity"'),)

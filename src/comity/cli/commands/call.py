@@ -144,7 +144,7 @@ def _read_document(text: str) -> dict[str, Any]:
 
 def _check_keys(raw: bytes | str) -> None:
     try:
-        check_keys(raw, path="")
+        check_keys(raw)
     except PayloadError as error:
         message = f"the inputs mean nothing for certain: {error}"
         raise CliError(Exit.USAGE, message, problems=error.problems, error_code=error.code) from None

@@ -199,7 +199,7 @@ def check(raw: bytes, *, path: str, bytes_max: int) -> None:
         _refuse(unpack(raw), path, _has_control, "holds a control character")
 
 
-def check_keys(raw: bytes | str, *, path: str) -> None:
+def check_keys(raw: bytes | str) -> None:
     """Raise `PayloadError` if a key stands twice in one object of `raw`, which is JSON that has been read before.
 
     Parsers differ in which of the two they take, so a document from outside that has both means nothing for certain. The
@@ -215,9 +215,9 @@ def check_keys(raw: bytes | str, *, path: str) -> None:
     try:
         json.loads(text, object_pairs_hook=_count_keys, parse_int=str, parse_float=str)
     except RecursionError:
-        raise PayloadError("ENVELOPE_MALFORMED", (Problem(path or "$", "is nested too deep"),)) from None
+        raise PayloadError("ENVELOPE_MALFORMED", (Problem("$", "is nested too deep"),)) from None
     except _RepeatedKeyError:
-        raise PayloadError("ENVELOPE_MALFORMED", tuple(islice(repeated_keys(text, path), PROBLEMS_MAX))) from None
+        raise PayloadError("ENVELOPE_MALFORMED", tuple(islice(repeated_keys(text, ""), PROBLEMS_MAX))) from None
 
 
 def _again(raw: bytes | str) -> bytes:

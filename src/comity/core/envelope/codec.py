@@ -52,7 +52,7 @@ def decode_request(raw: bytes) -> Request:
         raise _malformed(problems, version)
     try:
         check(bytes(request.body), path="inputs", bytes_max=INPUTS_BYTES_MAX)
-        check_keys(raw, path="")
+        check_keys(raw)
     except PayloadError as error:
         raise rejected(error) from None
     return request
@@ -67,7 +67,7 @@ def decode_reply(raw: bytes, *, is_ours: bool = False) -> Reply:
     try:
         pack(reply.data, path="data", bytes_max=REPLY_BYTES_MAX)
         if not is_ours:
-            check_keys(raw, path="")
+            check_keys(raw)
     except PayloadError as error:
         raise rejected(error) from None
     return reply

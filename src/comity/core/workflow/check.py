@@ -219,9 +219,9 @@ class _Check:
     def _check_node(self, node: Node) -> None:
         path = ("nodes", node.name)
         if node.call is not None:
-            self._check_call(node, node.call, path, "call")
+            self._check_call(node, node.call, path)
         if node.undo is not None:
-            self._check_call(node, node.undo, (*path, "undo"), "call")
+            self._check_call(node, node.undo, (*path, "undo"))
         if node.when:
             self._check_condition(node.when, (*path, "when"), node, None)
         if node.each is not None:
@@ -241,13 +241,13 @@ class _Check:
         if node.kind is Kind.RUN:
             self._check_run(node, path)
 
-    def _check_call(self, node: Node, call: Call, path: Path, verb: str) -> None:
+    def _check_call(self, node: Node, call: Call, path: Path) -> None:
         for field in ("input", "message"):
             self._check_templates(getattr(call, field), (*path, field), node, is_undo=path[-1] == "undo")
         if self._catalog is None:
             return
         if message := _unknown_callee(call, self._catalog):
-            self._wrong((*path, verb), message)
+            self._wrong((*path, "call"), message)
             return
         agent = call.agent.partition("/")[0]
         offer = self._catalog[agent][call.capability]

@@ -42,7 +42,7 @@ def load(document: Any, *, bytes_max: int = REQUEST_BYTES_MAX) -> dict[str, Any]
         plain = unpack(raw)
         check(raw, path="$", bytes_max=bytes_max)
         if is_text:  # bounded by now, in size and nesting
-            check_keys(raw, path="")
+            check_keys(raw)
     except PayloadError as error:
         raise _refused(error) from None
     except UnicodeError:

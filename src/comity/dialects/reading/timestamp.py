@@ -13,11 +13,11 @@ _MILLISECOND: Final = timedelta(milliseconds=1)
 _CHARS_MAX: Final = 64
 
 
-def read_time(text: str, metadata: dict[str, Any], *, path: str, key: str) -> int:
-    """Return epoch milliseconds. A text that we would write otherwise is kept in `metadata` under `key`."""
+def read_time(text: str, metadata: dict[str, Any], *, key: str) -> int:
+    """Return the epoch milliseconds of `created_at`. A text that we would write otherwise is kept in `metadata` under `key`."""
     time_ms = _milliseconds(text)
     if time_ms is None:
-        raise malformed([Problem(path, "must be an ISO 8601 time")])
+        raise malformed([Problem("created_at", "must be an ISO 8601 time")])
     # An envelope made at 0 says that its time is unknown.
     if time_ms == 0 or _text(time_ms) != text:
         metadata[key] = text
