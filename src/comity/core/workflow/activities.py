@@ -39,7 +39,7 @@ class Activities(Maps):
         """Settle a node that did its work and is the last one of its scope."""
 
     @abstractmethod
-    def begin_below(self, scope: Scope) -> None:
+    def begin_scope(self, scope: Scope) -> None:
         """Begin a sub-workflow."""
 
     # --- start ---
@@ -163,7 +163,7 @@ class Activities(Maps):
             self.work_done(activity, response.failure("INPUT_VALIDATION_FAILED", what))
             return
         activity.below = new_scope(graph, f"{activity.place}/", activity, {} if data is None else data, self.run)
-        self.begin_below(activity.below)
+        self.begin_scope(activity.below)
 
     def _finish(self, scope: Scope, node: GraphNode) -> None:
         assert node.spec.finish is not None

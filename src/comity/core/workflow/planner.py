@@ -65,7 +65,7 @@ class Planner(Activities):
         if graph.begins and self._decided is None:
             self._begin_run(self.root)
         else:
-            self._begin_scope(self.root)
+            self.begin_scope(self.root)
 
     def _begin_run(self, scope: Scope) -> None:
         """Make the calls that `start` leads to: what settling `start` does where there is nothing but calls to begin with."""
@@ -79,7 +79,8 @@ class Planner(Activities):
             if scope.ending is not None:
                 return
 
-    def _begin_scope(self, scope: Scope) -> None:
+    def begin_scope(self, scope: Scope) -> None:
+        """Begin the workflow, or a sub-workflow."""
         self.push(self._settle, scope, 0, response.success(scope.variables["input"]))
 
     def go_on(self, scope: Scope, node: GraphNode, edge: GraphEdge, found: dict[str, Any]) -> None:
@@ -361,10 +362,6 @@ class Planner(Activities):
             self.start_node(scope, node, instruction)
         else:
             self.skip(scope, node.number)
-
-    def begin_below(self, scope: Scope) -> None:
-        """Begin a sub-workflow."""
-        self._begin_scope(scope)
 
     # --- loops ---
 

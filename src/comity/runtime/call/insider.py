@@ -121,7 +121,7 @@ class Insider(Context, eq=False, gc=False):
 
     def chance(self) -> float:
         """Return a random number in [0, 1) from the node's source of randomness."""
-        return self._path.steps.chance()
+        return self._path.ids.chance()
 
     async def hide(self, raw: bytes) -> bytes:
         """Return JSON without personal data, as it would be in a reply."""

@@ -25,7 +25,7 @@ from comity.core.envelope.reserved import problem_of
 from comity.core.journal.records import Accepted, Noted, Settled
 from comity.core.tracing.telemetry import CallEnd
 from comity.errors import ComityError
-from comity.ports import Clock, Ids, Journal
+from comity.ports import Clock, Journal
 from comity.ports.ambient import parent_span
 from comity.runtime.call.call import Call, Unjudged
 from comity.runtime.tracing import standing
@@ -47,7 +47,6 @@ class Steps:
         self,
         journal: Journal,
         clock: Clock,
-        ids: Ids,
         recorder: Recorder,
         *,
         holds_words: bool,
@@ -59,7 +58,6 @@ class Steps:
         self._seal = seal
         self._journal = journal
         self._clock = clock
-        self._ids = ids
         self._recorder = recorder
 
     async def once(
@@ -146,10 +144,6 @@ class Steps:
         reply = Reply(status=status, error=Error.of(code, told(raised)), request_id=request.request_id, source=request.target)
         what = _told_of(call, asked, is_judged=False)
         self._recorder.ended(CallEnd(request, reply, started_ns, ended_ns, call.remote, asked=what))
-
-    def chance(self) -> float:
-        """Return a random number in [0, 1)."""
-        return self._ids.chance()
 
     def note(self, call: Call, text: str) -> None:
         """Add a note on a running call to the audit."""

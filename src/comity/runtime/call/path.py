@@ -133,7 +133,7 @@ class CallPath(Replies):
         self.is_closed = False
         self.call_root: CallRoot = self.call_here  # replaced where nodes share the work
         self._reader = Reader(env.registry, env.limits, env.ids, env.inheritance)
-        self.steps = Steps(journal, clock, env.ids, env.recorder, holds_words=self.holds_words, answers=env.answers, seal=seal)
+        self.steps = Steps(journal, clock, env.recorder, holds_words=self.holds_words, answers=env.answers, seal=seal)
         self._execution = Execution(clock, env.ids, env.threads, env.run_in_process, env.answers, env.slices, observer)
         self._long_requests = LongRequests(
             self.settlement, env.slices, env.answers, self.reserve, self._accept, self.refuse, env.now_ms

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from comity.core.tracing.otlp import encode_request, sized
-from comity.core.tracing.query import QueryError, SearchResult, Series, encode_search, encode_series
+from comity.core.tracing.query import QueryError, Series
 from comity.core.tracing.query.errors import Fault
 from comity.core.tracing.query.wire import encode_result
 from comity.core.tracing.span import Kind, Span, Status, encode_spans
@@ -59,16 +59,6 @@ def trace_v1_bytes(spans: Sequence[Span]) -> bytes:
 def trace_v2_bytes(spans: Sequence[Span]) -> bytes:
     """Return the message TraceByIDResponse. Its trace is present though it be empty: without it Grafana's plugin crashes."""
     return b"\x0a" + sized(encode_request(spans)) + b"\x12\x00"
-
-
-def found(result: SearchResult) -> dict[str, Any]:
-    """Return what a search found."""
-    return encode_search(result)
-
-
-def series(many: Iterable[Series]) -> dict[str, Any]:
-    """Return the time series of a metrics query."""
-    return encode_series(many)
 
 
 def instant(many: Iterable[Series]) -> dict[str, Any]:

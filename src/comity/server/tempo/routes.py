@@ -15,7 +15,7 @@ import msgspec
 from starlette.routing import BaseRoute, Route
 
 from comity.core.access import Principal, Right
-from comity.core.tracing.query import QueryError
+from comity.core.tracing.query import QueryError, encode_search, encode_series
 from comity.core.tracing.span import Span
 from comity.core.tracing.telemetry import TENANT
 from comity.engines.otlp.receive import BODY_BYTES_MAX, RETRY_AFTER_S, ingest
@@ -189,7 +189,7 @@ def _search(asked: Asked) -> Content:
         spss=request.spss,
         strict=True,
     )
-    return JSON_TYPE, encode(answers.found(found))
+    return JSON_TYPE, encode(encode_search(found))
 
 
 def _tags_v1(asked: Asked) -> Content:
@@ -232,7 +232,7 @@ def _query_range(asked: Asked) -> Content:
     found = asked.spans.query_range(
         request.query, start_ns=request.start_ns, end_ns=request.end_ns, step_ns=request.step_ns, strict=True
     )
-    return JSON_TYPE, encode(answers.series(found))
+    return JSON_TYPE, encode(encode_series(found))
 
 
 def _query_instant(asked: Asked) -> Content:

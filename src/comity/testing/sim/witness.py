@@ -180,7 +180,7 @@ class Witness:
         if known is None or known.history is not after.history:  # more than a lease that was renewed
             self._note(life, "hands off", f"{after.id} {after.state} {after.holder}".rstrip())
         for state, event in () if before is None else _events_between(before.state, after.state):
-            self._moved("handoff", state, event)
+            self.moved("handoff", state, event)
         handed = Handed(known, before, after, by)
         self.handed_off.append((change, after.id, handed))
         self._ask(invariants.ON_HANDED, handed, after.id)
@@ -223,7 +223,7 @@ class Witness:
 
     def started(self, life: Life, call: Call) -> None:
         """A call has taken its place."""
-        self._moved("call", State.QUEUED, Event.START)
+        self.moved("call", State.QUEUED, Event.START)
         request = call.request
         one = self.observed.running.get((life, request.request_id)) or self._enter(life, call)
         one.has_place = True
@@ -232,14 +232,14 @@ class Witness:
 
     def closing(self, life: Life, call: Call, event: Event) -> None:
         """A call is about to end in the memory of a process."""
-        self._moved("call", call.state, event)
+        self.moved("call", call.state, event)
         self.observed.end(life, call.request.request_id)
 
     def _enter(self, life: Life, call: Call) -> Running:
         request = call.request
         written = self.observed.written.get(request.request_id)
         is_paused = written is not None and written.is_paused
-        self._moved("call", State.PAUSED if is_paused else State.ADMITTED, Event.QUEUE)
+        self.moved("call", State.PAUSED if is_paused else State.ADMITTED, Event.QUEUE)
         if written is not None:
             written.is_paused = False
         parent = self.observed.running_of(life, request.parent_id)
@@ -291,9 +291,6 @@ class Witness:
 
     def moved(self, machine: str, state: str, event: str) -> None:
         """A state machine has taken a step."""
-        self._moved(machine, state, event)
-
-    def _moved(self, machine: str, state: str, event: str) -> None:
         key = (machine, str(state), str(event))
         self.transitions[key] = self.transitions.get(key, 0) + 1
 
