@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import http.client
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
@@ -39,14 +39,14 @@ class Source(Protocol):
 class LokiPush:
     """Pushes what is new in a store of spans to one Loki."""
 
-    def __init__(self, source: Source, url: str, *, tenant: str = "", headers: Mapping[str, str] | None = None) -> None:
+    def __init__(self, source: Source, url: str, *, tenant: str = "") -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise CallerError(f"{url!r} is not the address of a Loki, such as http://localhost:3100", field="url")
         self._source = source
         self._parts = parts
         scope = {"X-Scope-OrgID": tenant} if tenant else {}
-        self._headers = {"Content-Type": "application/json"} | scope | dict(headers or {})
+        self._headers = {"Content-Type": "application/json"} | scope
         self._pushed: dict[str, int] = {}
 
     def push(self, since_ns: int) -> int:

@@ -15,7 +15,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from comity.core.model.tokens import TokenCounter, estimate
+from comity.core.model.tokens import estimate
 
 FACTS_MAX: Final = 200  # of one user
 CHARS_MAX: Final = 50_000  # of all of them
@@ -123,15 +123,13 @@ def drop_note(memory: Memory, agent: str, note_id: str) -> Memory:
     return replace(memory, notes=tuple(one for one in memory.notes if (one.agent, one.id) != (agent, note_id)))
 
 
-def offered(
-    memory: Memory, tokens_max: int = OFFERED_TOKENS_MAX, count: TokenCounter = estimate
-) -> tuple[tuple[str, ...], int]:
+def offered(memory: Memory, tokens_max: int = OFFERED_TOKENS_MAX) -> tuple[tuple[str, ...], int]:
     """Return the facts of highest confidence as lines for a model, the highest last, and how many did not fit."""
     lines: list[str] = []
     for fact in sorted(memory.facts, key=_worth, reverse=True):
         day = datetime.fromtimestamp(fact.at_ms / 1000, UTC).date().isoformat()
         line = f"{' '.join(fact.text.split())} (source {fact.source}, confidence {fact.confidence:g}, {day})"
-        tokens_max -= count(line)
+        tokens_max -= estimate(line)
         if tokens_max < 0:
             break
         lines.append(line)

@@ -41,7 +41,7 @@ def _read(given: Any, field: str, digits: int, form: re.Pattern[str]) -> str:
     raise CallerError(f"{field} is {given!r}; it must be {digits} hex digits, not all of them 0", field=field)
 
 
-def read_link(given: Any, field: str = "links") -> Link:
+def read_link(given: Any) -> Link:
     """Return a link to the span that was given, in any of the forms it may have. Raises `CallerError`.
 
     An OpenTelemetry object is known by its attributes, so that its library need not be installed.
@@ -49,26 +49,26 @@ def read_link(given: Any, field: str = "links") -> Link:
     if isinstance(given, str):
         found = trace_context.read(given)
         if found is None:
-            raise CallerError(f"{field} has {given!r}; {_FORMS}", field=field)
+            raise CallerError(f"links has {given!r}; {_FORMS}", field="links")
         given = found
     if isinstance(given, Mapping):
         if unknown := [str(name) for name in given if name not in _NAMES]:
-            raise CallerError(f"{field} has {', '.join(unknown)}; {_FORMS}", field=field)
+            raise CallerError(f"links has {', '.join(unknown)}; {_FORMS}", field="links")
         attributes = {"link.relationship": given["relationship"]} if "relationship" in given else {}
-        return _link(given.get("trace_id"), given.get("span_id"), attributes, field)
+        return _link(given.get("trace_id"), given.get("span_id"), attributes)
     context = getattr(given, "context", given)  # of an OpenTelemetry link
     if not hasattr(context, "trace_id") or not hasattr(context, "span_id"):
-        raise CallerError(f"{field} has a {type(given).__name__}; {_FORMS}", field=field)
+        raise CallerError(f"links has a {type(given).__name__}; {_FORMS}", field="links")
     attributes = getattr(given, "attributes", None) or {}
     if isinstance(relationship := getattr(given, "relationship", None), str):
         attributes = {"link.relationship": relationship}
-    return _link(context.trace_id, context.span_id, attributes, field)
+    return _link(context.trace_id, context.span_id, attributes)
 
 
-def _link(trace_id: Any, span_id: Any, attributes: Mapping[str, Any], field: str) -> Link:
+def _link(trace_id: Any, span_id: Any, attributes: Mapping[str, Any]) -> Link:
     return Link(
-        trace_id=read_trace_id(trace_id, f"{field}: trace_id"),
-        span_id=read_span_id(span_id, f"{field}: span_id"),
+        trace_id=read_trace_id(trace_id, "links: trace_id"),
+        span_id=read_span_id(span_id, "links: span_id"),
         attributes=dict(attributes),
     )
 

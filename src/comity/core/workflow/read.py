@@ -106,10 +106,10 @@ class _Reader:
         self._source = source
         self.mistakes: list[Mistake] = []
 
-    def wrong(self, path: Path, message: str, offset: int = 0) -> None:
+    def wrong(self, path: Path, message: str) -> None:
         """Note a mistake."""
         line, column = self._source.place(path)
-        self.mistakes.append(Mistake(line, column + offset if line else 0, shown(path), message))
+        self.mistakes.append(Mistake(line, column if line else 0, shown(path), message))
 
     # --- the whole ---
 

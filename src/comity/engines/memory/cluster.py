@@ -73,9 +73,9 @@ class SharedJournal:
 class LeaseService:
     """The leases of the nodes of one process, by one clock."""
 
-    def __init__(self, clock: Clock, *, lease_ms: int = LEASE_MS) -> None:
+    def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._table = LeaseTable(lease_ms)
+        self._table = LeaseTable(LEASE_MS)
 
     def acquire(self, address: str, node_id: str) -> Lease:
         """Return who holds the address now."""

@@ -13,14 +13,14 @@ RUNS_MAX: Final = 200
 Replay = Callable[[Sequence[Firing]], Outcome]
 
 
-def shrink(failed: Outcome, replay: Replay, *, runs_max: int = RUNS_MAX) -> Outcome:
-    """Return the same failure with as few firings as `runs_max` runs can find; `replay` runs the seed with a schedule."""
+def shrink(failed: Outcome, replay: Replay) -> Outcome:
+    """Return the same failure with as few firings as `RUNS_MAX` runs can find; `replay` runs the seed with a schedule."""
     best = failed
     size = len(best.fired)
     runs = 0
-    while size and runs < runs_max:
+    while size and runs < RUNS_MAX:
         begin = 0
-        while begin < len(best.fired) and runs < runs_max:
+        while begin < len(best.fired) and runs < RUNS_MAX:
             runs += 1
             tried = replay(best.fired[:begin] + best.fired[begin + size :])
             if _is_same(tried, failed) and len(tried.fired) < len(best.fired):
