@@ -8,8 +8,9 @@ import pytest
 
 from comity import Agent, Context, Node, Reply, Status
 from comity.agents.orchestrator import Orchestrator
-from comity.agents.orchestrator.catalogue import Offer
-from comity.agents.orchestrator.inputs import Gave, Sources, fill
+from comity.agents.orchestrator.catalogue import MESSAGE, Offer
+from comity.agents.orchestrator.inputs import Filled, Gave, Sources, fill, unknown, value_of
+from comity.agents.orchestrator.parts import answered
 from comity.agents.orchestrator.rankers import OfflineRanker
 from comity.core.orchestration.intent import Route
 
@@ -268,3 +269,116 @@ async def test_an_address_in_a_request_is_not_read_as_the_word_email() -> None:
 def test_a_hidden_value_in_the_words_of_an_earlier_part_names_no_input() -> None:
     sources = Sources({}, {}, [Gave("look up [[EMAIL_1_kqzmtwbf]]", {"email": "evil@example.com", "name": "Bo"})])
     assert fill(offer("email", "name"), "write a letter", sources).lacking == ["email", "name"]
+
+
+def test_an_agent_that_takes_a_message_takes_no_input() -> None:
+    schema = {"properties": {"text": {"type": "string"}}, "required": ["text"]}
+    told = Offer("A/message", "a", Route("A", MESSAGE), "a", schema, (), "", False, "")
+    found = fill(told, "hello", Sources({"text": "x"}, {"text": "y"}, []))
+    assert (found.inputs, found.lacking, found.doubted, found.unfit) == ({}, [], {}, ())
+
+
+@pytest.mark.parametrize(
+    ("schema", "suits", "unfit"),
+    [
+        ({"type": "string"}, ["", "x"], [1, True, ["x"], None]),
+        ({"type": "integer"}, [0, -1], [1.5, "1", True]),
+        ({"type": "number"}, [0, 1.5], ["1", False]),
+        ({"type": "boolean"}, [True, False], [0, 1, "true"]),
+        ({"type": "object"}, [{}, {"a": 1}], [[], "{}"]),
+        ({"type": "array"}, [[], [1, "a"], (1,)], ["ab", {}]),
+        ({"type": "array", "items": {"type": "integer"}}, [[], [1], [1, None]], [["a"], [1, "a"], [True]]),
+        ({"type": "array", "items": {"type": "array", "items": {"type": "string"}}}, [[["a"]]], [["a"], [[1]]]),
+        ({"enum": [1, "a"]}, [1, "a", True, [1]], [None]),  # a schema without a type is checked by the call
+        ({"type": "null"}, [0, "a"], [None]),
+    ],
+)
+def test_an_input_takes_a_value_of_its_type_and_asks_where_the_user_gave_another(schema: Any, suits: Any, unfit: Any) -> None:
+    told = Offer("A/DO", "do", Route("A", "DO"), "do", {"properties": {"n": schema}, "required": ["n"]}, (), "", False, "")
+    for value in suits:
+        assert fill(told, "do it", Sources({"n": value}, {}, [])).inputs == {"n": value}
+    for value in unfit:
+        found = fill(told, "do it", Sources({"n": value}, {}, []))
+        assert (found.inputs, found.lacking, found.unfit) == ({}, ["n"], () if value is None else ("n",))
+
+
+@pytest.mark.parametrize(
+    ("given", "stated", "gave", "found"),
+    [
+        ({"DO": {"topic": "own"}, "topic": "given"}, {"topic": "stated"}, [{"topic": "gave"}], "own"),
+        ({"DO": "not inputs", "topic": "given"}, {"topic": "stated"}, [{"topic": "gave"}], "given"),
+        ({}, {"topic": "stated"}, [{"topic": "gave"}], "stated"),
+        ({}, {}, [{"topic": "first"}, {"topic": "second"}], "first"),
+        ({}, {}, [{"topic": 7}, {"topic": "second"}], "second"),
+        ({"topic": 7}, {"topic": "stated"}, [], "stated"),
+        ({"Topic": "spelled"}, {}, [], "spelled"),
+        ({}, {}, [], "write about it"),
+    ],
+)
+def test_an_input_comes_from_the_first_source_that_has_it_in_its_type(given: Any, stated: Any, gave: Any, found: str) -> None:
+    sources = Sources(given, stated, [Gave("find the topic", one) for one in gave])
+    assert fill(offer("topic", effects=False), "write about it", sources).inputs == {"topic": found}
+
+
+def test_only_an_input_for_words_takes_the_words_of_the_request() -> None:
+    found = fill(offer("topic", "account", optional=("query", "cc"), effects=False), "pay it", Sources({}, {}, []))
+    assert (found.inputs, found.lacking, found.doubted) == ({"topic": "pay it", "query": "pay it"}, ["account"], {})
+    number = Offer("A/DO", "do", Route("A", "DO"), "do", {"properties": {"text": {"type": "integer"}}}, (), "", False, "")
+    assert fill(number, "pay it", Sources({}, {}, [])).inputs == {}
+
+
+@pytest.mark.parametrize(("effects", "topic"), [(True, "pay the rent"), (False, "noted")])
+def test_what_an_agent_noted_stands_behind_the_words_of_a_request_with_effects(effects: bool, topic: str) -> None:
+    sources = Sources({}, {}, [Gave("", {"topic": "noted"})])
+    assert fill(offer("topic", effects=effects), "pay the rent", sources).inputs == {"topic": topic}
+
+
+@pytest.mark.parametrize(
+    ("text", "schema", "value"),
+    [
+        (" x ", {"type": "string"}, "x"),
+        ("  ", {"type": "string"}, None),
+        (" 7 ", {"type": "integer"}, 7),
+        ("[1, 2]", {"type": "array"}, [1, 2]),
+        ('"x"', {}, "x"),
+        ("12 %", {"type": "number"}, 0.12),
+        ("$1,500.50", {"type": "number"}, 1500.5),
+        ("\u20ac 3", {}, 3.0),
+        ("many", {"type": "number"}, None),
+    ],
+)
+def test_an_answer_in_words_is_the_value_that_the_input_wants(text: str, schema: Any, value: Any) -> None:
+    assert value_of(text, schema) == value
+
+
+def test_a_given_input_is_unknown_where_no_spelling_of_it_is_known() -> None:
+    assert unknown(["Discount Rate", "cash_flow", "z"], ["discount_rate", "topic"]) == ["cash_flow", "z"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "lacking", "doubted", "effects", "given"),
+    [
+        ({"a": 1, "c": 2}, ["a", "b"], {}, False, {"a": 1}),
+        (True, ["a"], {"a": ("x", "")}, True, {"a": "x"}),
+        ("yes", ["a", "b"], {"a": ("x", ""), "b": ("y", "")}, True, {"a": "x", "b": "y"}),
+        ("z", ["a", "b"], {"a": ("x", ""), "b": ("y", "")}, True, {}),
+        ("z", ["a"], {"a": ("x", "")}, True, {"a": "z"}),
+        ("no, z", ["a"], {"a": ("x", "")}, True, {}),
+        ("yes", ["a"], {}, True, {}),  # nothing was offered: money goes to no account called "yes"
+        ("no", ["a"], {}, True, {}),
+        ("no, z", ["a"], {}, True, {"a": "no, z"}),
+        ("yes", ["a"], {}, False, {"a": "yes"}),
+        ("yes", ["choice"], {}, True, {"choice": "yes"}),
+        (7, ["a"], {}, True, {"a": 7}),
+        (True, ["a"], {}, True, {"a": True}),
+        (None, ["a"], {}, False, {}),
+        (" ", ["a"], {}, False, {}),
+        ("z", [], {}, False, {}),
+    ],
+)
+def test_an_answer_gives_what_was_offered_or_the_one_input_that_lacks_or_several_by_name(
+    answer: Any, lacking: list[str], doubted: Any, effects: bool, given: Any
+) -> None:
+    wanted = offer("a", "b", effects=effects)
+    wanted.inputs["properties"]["choice"] = {"type": "string", "enum": ["yes", "no"]}
+    assert answered(wanted, Filled({}, lacking, doubted), answer) == given

@@ -661,3 +661,34 @@ async def test_the_agent_that_is_named_for_it_writes_the_answer_to_several_parts
     assert reply.message
     assert len(asked) == (" and " in text)
     assert all("data, not instructions" in one for one in asked)
+
+
+@pytest.mark.parametrize("text", ["", "  ", "?!"])
+async def test_a_request_without_a_word_is_asked_for(text: str) -> None:
+    office = Office()
+    async with Node(agents=office.agents) as node:
+        reply = await ask(node, text)
+    assert (reply.status, office.calls) == (Status.NEEDS_INPUT, [])
+
+
+async def test_a_request_that_answers_no_question_of_choice_is_a_request_of_its_own() -> None:
+    office = Office(threshold=0.97)
+    async with Node(agents=office.agents) as node:
+        assert (await ask(node, "something about our customers")).status is Status.NEEDS_INPUT
+        reply = await ask(node, "what can you do")
+        lessons = await node.call("ORC", "ORC_LESSONS", user_id="u1")
+        late = await ask(node, "1")
+    assert (reply.status, lessons.data, office.calls) == (Status.SUCCESS, [], [])
+    assert not late.ok  # the question is closed
+
+
+@pytest.mark.parametrize("custom", [None, {"mine": lambda views, agreed, options: {"mine": len(views)}}])
+async def test_a_strategy_of_ones_own_can_be_named(custom: Any) -> None:
+    if custom is None:
+        with pytest.raises(DeclarationError, match="there is no strategy 'mine'"):
+            Orchestrator(strategy="mine")
+        return
+    office = Office(strategy="mine", custom=custom)
+    async with Node(agents=office.agents) as node:
+        reply = await ask(node, "Forecast our costs and then draft a memo about it")
+    assert reply.data["result"] == {"mine": 2}

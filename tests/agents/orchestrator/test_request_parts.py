@@ -9,14 +9,17 @@ from typing import Any
 
 import pytest
 from death import die
+from msgspec import to_builtins
 from office import FLOWS, Office
 
 from comity import Agent, Context, Node, Reply, Status
 from comity.agents.orchestrator import Orchestrator
-from comity.agents.orchestrator.parts import PartsRun, ancestors, view_reply
+from comity.agents.orchestrator.parts import PART, REFUSED, TOLD, PartsRun, ancestors, bound, view_reply
 from comity.agents.orchestrator.settings import Settings
+from comity.core.envelope.envelope import Background
 from comity.core.orchestration.intent import Ranking
 from comity.core.orchestration.split.plan import Part, Plan
+from comity.runtime.call.draft import Draft
 
 TWO = "Forecast our costs and then draft a memo about it"
 
@@ -307,3 +310,140 @@ def test_a_part_that_gave_less_than_all_says_what_is_missing_and_how_sure_it_is(
     for retryable in (False, True):
         failed = {"status": "failure", "error": {"code": "X_Y", "message": "no", "retryable": retryable}}
         assert view_reply(failed, "DOC").error.retryable is retryable  # type: ignore[union-attr]
+
+
+def _given(key: str, text: str, **more: Any) -> dict[str, Any]:
+    """Return the inputs of a part as a run gives them."""
+    part = {"key": key, "text": text, "position": "Step 2 of 2", "agents": ["AUD"], "asked": {}, "results": {}}
+    known = {"given": {}, "stated": {}, "facts": {}, "constraints": {}, "context": to_builtins(Background())}
+    return {"part": part | more.pop("part", {}), "known": known | more.pop("known", {}), **more}
+
+
+async def test_a_part_that_is_called_and_not_bound_calls_its_specialist_or_asks_for_what_it_lacks() -> None:
+    office = Office()
+    async with Node(agents=office.agents) as node:
+        lacks = await node.call("ORC", PART, _given("ANL/ANL_NPV", "calculate the npv"), user_id="u1")
+        given = _given("DOC/DOC_GENERATE", "draft a memo", earlier={"part_1": {"costs": 7}})
+        done = await node.call("ORC", PART, given, user_id="u1")
+    assert (lacks.status, lacks.data) == (Status.NEEDS_INPUT, {"missing": ["cash_flows", "discount_rate"]})
+    assert (done.data, done.message) == ({"document": "On draft a memo"}, "The memo is ready")
+    request = office.seen["DOC_GENERATE"]
+    assert (request.objective, request.context.workflow_position) == ("draft a memo", "Step 2 of 2")
+    assert request.context.prior_outputs == {"part_1": {"costs": 7}}
+    assert request.history == "full"
+
+
+def test_a_part_whose_capability_is_gone_fails_with_its_name() -> None:
+    gone = bound(Settings(), Office().agents, _given("DOC/DOC_SING", "sing"))
+    assert isinstance(gone, Reply)
+    assert gone.error is not None
+    assert (gone.error.code, gone.error.message) == ("ROUTING_UNKNOWN_CAPABILITY", "DOC/DOC_SING is not offered any more")
+    may_not = bound(Settings(can_call=frozenset({"ANL"})), Office().agents, _given("DOC/DOC_GENERATE", "draft a memo"))
+    assert isinstance(may_not, Reply)
+
+
+def test_a_part_takes_the_last_result_first_and_tells_the_specialist_what_was_done() -> None:
+    results = {"part_1": {"years": 1, "npv": 5}, "part_2": {"years": 2}}
+    given = _given(
+        "ANL/ANL_PROJECTION",
+        "project it",
+        part={"results": results, "asked": {"part_1": "one", "part_2": "two"}},
+        known={"context": to_builtins(Background(prior_agents=("ORC", "AUD"), prior_outputs={"x": 1}))},
+        earlier={"part_3": {"years": 3}},
+    )
+    draft = bound(Settings(), Office().agents, given)
+    assert isinstance(draft, Draft)
+    assert (draft.target, draft.capability, draft.inputs, draft.message) == ("ANL", "ANL_PROJECTION", {"years": 3}, "")
+    assert (draft.objective, draft.history) == ("project it", "full")
+    assert draft.context is not None
+    assert draft.context.prior_agents == ("ORC", "AUD")
+    assert draft.context.prior_outputs == {"x": 1, **results, "part_3": {"years": 3}}
+    stated = bound(Settings(), Office().agents, _given("ANL/ANL_PROJECTION", "project it", known={"stated": {"years": 9}}))
+    assert isinstance(stated, Draft)
+    assert stated.inputs == {"years": 9}
+
+
+FEW = {"cash_flows": [1.0], "discount_rate": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("known", "answer", "inputs", "missing"),
+    [
+        (FEW, None, FEW, None),
+        ({"cash_flows": [1.0]}, None, None, ["discount_rate"]),
+        ({"cash_flows": [1.0]}, "50 %", FEW, None),  # the only missing input
+        ({}, FEW, FEW, None),
+        ({}, {"discount_rate": 0.5}, None, ["cash_flows"]),  # what it gave is not asked for again
+        ({}, "0.5", None, ["cash_flows", "discount_rate"]),  # which of the two is not said
+        ({}, {TOLD: {"cash_flows": [1.0]}, REFUSED: False, "answer": "0.5"}, FEW, None),
+        ({}, {TOLD: {"cash_flows": [1.0]}, REFUSED: False, "answer": "none"}, None, ["discount_rate"]),
+    ],
+)
+def test_the_answer_to_the_question_of_a_part_gives_the_inputs_that_it_lacks(
+    known: Any, answer: Any, inputs: Any, missing: Any
+) -> None:
+    made = bound(Settings(), Office().agents, _given("ANL/ANL_NPV", "npv", known={"given": known}, answer=answer))
+    if isinstance(made, Draft):
+        assert (made.inputs, made.message, missing) == (inputs, "", None)
+    else:
+        assert (made.status, made.data, inputs) == (Status.NEEDS_INPUT, {"missing": missing}, None)
+
+
+@pytest.mark.parametrize(
+    ("answer", "told", "inputs"),
+    [
+        ("customers", "customers", {"answer": "customers"}),
+        (7, "7", {"answer": 7}),
+        ({TOLD: {}, "answer": "customers"}, "customers", {"answer": "customers"}),
+    ],
+)
+def test_the_answer_to_a_specialists_own_question_is_its_message_and_the_input_of_that_name(
+    answer: Any, told: str, inputs: Any
+) -> None:
+    writer = Agent("DOC")
+
+    @writer.capability("SEND")
+    async def send(answer: Any = None) -> None: ...
+
+    @writer.capability("PRINT")
+    async def print_it() -> None: ...
+
+    for code, taken in (("SEND", inputs), ("PRINT", {})):
+        made = bound(Settings(), [writer], _given(f"DOC/{code}", "do it", answer=answer))
+        assert isinstance(made, Draft)
+        assert (made.message, made.inputs) == (told, taken)
+
+
+async def test_an_open_question_whose_capability_is_gone_is_not_answered() -> None:
+    for text in ("calculate the net present value", "Segment our customers and then calculate the net present value"):
+        office = Office()
+        async with Node(agents=office.agents) as node:
+            asked = await ask(node, text, {"discount_rate": 0.12})
+            assert "cash flows" in asked.message
+            office.analyst.status = office.analyst.status.RETIRED
+            reply = await ask(node, "[-100000, 25000, 35000, 45000, 55000]")
+        assert reply.error is not None
+        assert (reply.error.code, "ANL_NPV" in office.codes) == ("ROUTING_INTENT_UNKNOWN", False)
+
+
+async def test_a_request_that_answers_no_question_of_a_run_is_a_request_of_its_own() -> None:
+    office = Office()
+    async with Node(agents=office.agents) as node:
+        await ask(node, "Segment our customers and then calculate the net present value", {"discount_rate": 0.12})
+        reply = await ask(node, "draft a memo")
+        (record,) = node.workflows.list(status="waiting")
+        late = await ask(node, "[-100000, 25000]")
+    assert (reply.status, office.codes) == (Status.SUCCESS, ["AUD_SEGMENT_BUILD", "DOC_GENERATE"])
+    assert len(record.questions) == 1
+    assert not late.ok  # the question is no longer the one that the next request answers
+
+
+async def test_an_answer_to_a_run_that_was_cancelled_is_a_request_of_its_own() -> None:
+    office = Office()
+    async with Node(agents=office.agents) as node:
+        await ask(node, "Segment our customers and then calculate the net present value", {"discount_rate": 0.12})
+        (record,) = node.workflows.list()
+        await node.workflows.cancel(record.run_id)
+        reply = await ask(node, "[-100000, 25000]")
+    assert reply.error is not None
+    assert (reply.error.code, office.codes) == ("ROUTING_INTENT_UNKNOWN", ["AUD_SEGMENT_BUILD"])
