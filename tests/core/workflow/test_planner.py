@@ -768,3 +768,49 @@ def test_what_cannot_be_taken_back_is_tried_again_after_four_times_as_long_each_
     assert [one.attempt for one in run.commands if isinstance(one, history.Call) and one.is_undo] == list(range(1, tries + 1))
     assert list(began.values()) == [UNDO_PAUSE_MS * 4**number for number in range(tries - 1)]
     assert run.error.get("not_undone") == (["a: locked"] if failures >= UNDO_ATTEMPTS_MAX else None)
+
+
+def test_the_inputs_of_an_undo_that_cannot_be_mapped_are_named_and_the_rest_is_taken_back():
+    run = Run(UNDO, {"a": ok({}), "c": failed()}).go()
+    assert run.called == ["a", "b", "c", "undo b"]
+    (told,) = run.error["not_undone"]
+    assert told.startswith("a: ")
+    assert "id" in told
+
+
+def test_a_condition_of_a_node_that_cannot_be_decided_fails_the_run_with_its_name():
+    text = """
+workflow: w
+nodes:
+  a: {call: A/X}
+  b: {call: B/X, after: [a], when: 'a.data.score > 3'}
+"""
+    assert Run(text, {"a": ok({"score": 4})}).go().called == ["a", "b"]
+    assert Run(text, {"a": ok({"score": 3})}).go().called == ["a"]
+    run = Run(text, {"a": ok({"score": "many"})}).go()
+    assert (run.called, run.finish.status, run.error["code"]) == (["a"], "failed", "WORKFLOW_CONDITION_FAILED")
+    assert "the condition of b cannot be decided" in run.error["message"]
+
+
+def test_a_loop_whose_condition_cannot_be_decided_fails_the_run():
+    text = """
+workflow: w
+nodes: {a: {call: A/X}, b: {call: B/X}}
+edges:
+  - {from: a, to: a, max: 2, when: 'response.data.score > 3'}
+  - {from: a, to: b, when: 'response.data.score <= 3'}
+"""
+    assert Run(text, {"a": ok({"score": 4})}).go().called[:3] == ["a", "a@2", "a@3"]
+    assert Run(text, {"a": ok({"score": 1})}).go().called == ["a", "b"]
+    run = Run(text, {"a": ok({"score": "many"})}).go()
+    assert (run.called, run.finish.status) == (["a"], "failed")
+
+
+def test_a_run_whose_first_steps_are_more_than_its_limit_calls_none_after_it():
+    text = """
+workflow: w
+limits: {calls_max: 1}
+nodes: {a: {call: A/X}, b: {call: B/X}, c: {call: C/X}}
+"""
+    run = Run(text).go()
+    assert (run.called, run.finish.status) == (["a"], "failed")

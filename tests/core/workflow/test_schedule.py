@@ -11,7 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from comity.core.workflow.schedule import MISSED_RUNS_MAX, Missed, Overlap, Schedule, due, next_time, read_cron
+from comity.core.workflow.schedule import (
+    MISSED_AFTER_MS,
+    MISSED_RUNS_MAX,
+    Cron,
+    Due,
+    Missed,
+    Overlap,
+    Schedule,
+    due,
+    next_time,
+    read_cron,
+)
 
 BERLIN = ZoneInfo("Europe/Berlin")
 NEW_YORK = ZoneInfo("America/New_York")
@@ -165,3 +176,102 @@ def test_the_times_that_are_left_out_are_counted(schedule):
     for hours, missed in ((1, 0), (2, 1), (5, 4), (MISSED_RUNS_MAX + 7, MISSED_RUNS_MAX + 6)):
         found = due(replace(schedule, missed=Missed.ONE), hours * HOUR + 1, UTC, is_busy=False)
         assert (found.times, found.skipped, found.next_at) == ((hours * HOUR,), missed, (hours + 1) * HOUR)
+
+
+def test_the_fields_of_a_cron_line_are_the_values_that_they_allow():
+    every_day = read_cron("* * * * *")
+    assert every_day == Cron(
+        frozenset(range(60)), frozenset(range(24)), frozenset(range(1, 32)), frozenset(range(1, 13)), frozenset(range(7)), False
+    )
+    assert read_cron("7 * * * *").minutes == {7}
+    assert read_cron("1-5 * * * *").minutes == {1, 2, 3, 4, 5}
+    assert read_cron("1-6/2 * * * *").minutes == {1, 3, 5}
+    assert read_cron("50/5 * * * *").minutes == {50, 55}  # from there on
+    assert read_cron("*/30,7,0059 * * * *").minutes == {0, 7, 30, 59}
+    with pytest.raises(ValueError, match="minute '00059'"):
+        read_cron("00059 * * * *")
+
+
+@pytest.mark.parametrize(
+    ("field", "names", "first"),
+    [(3, "jan feb mar apr may jun jul aug sep oct nov dec", 1), (4, "sun mon tue wed thu fri sat", 0)],
+)
+def test_months_and_weekdays_have_names_in_any_case(field, names, first):
+    for number, name in enumerate(names.split(), first):
+        for spelled in (name, name.upper()):
+            named, plain = (read_cron(" ".join(["0", "0", "1", "1", "0"][:field] + [one] + ["0"] * (4 - field)))
+                            for one in (spelled, str(number)))  # fmt: skip
+            assert named == plain
+    with pytest.raises(ValueError, match="minute"):
+        read_cron(f"{names.split()[0]} * * * *")
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("@hourly", "0 * * * *"),
+        (" @Daily ", "0 0 * * *"),
+        ("@weekly", "0 0 * * sun"),
+        ("@monthly", "0 0 1 * *"),
+        ("@yearly", "0 0 1 jan *"),
+    ],
+)
+def test_usual_lines_have_names(name, line):
+    assert read_cron(name) == read_cron(line)
+
+
+@pytest.mark.parametrize(
+    ("line", "either"), [("0 0 1 * 1", True), ("0 0 * * 1", False), ("0 0 1 * *", False), ("0 0 */2 * 1", False)]
+)
+def test_a_day_fits_one_of_two_restricted_fields_and_both_where_one_is_open(line, either):
+    found = read_cron(line)
+    assert found.either_day is either
+    monday_the_first, tuesday_the_first = datetime(2027, 2, 1, tzinfo=UTC), datetime(2027, 6, 1, tzinfo=UTC)
+    fits = [found.fits(one) for one in (monday_the_first, datetime(2027, 8, 2, tzinfo=UTC), tuesday_the_first)]
+    assert (
+        fits
+        == {
+            "0 0 1 * 1": [True, True, True],
+            "0 0 * * 1": [True, True, False],
+            "0 0 1 * *": [True, False, True],
+            "0 0 */2 * 1": [True, False, False],
+        }[line]
+    )
+    assert not read_cron("0 0 1 3 *").fits(monday_the_first)
+
+
+@pytest.mark.parametrize(
+    ("overlap", "missed", "busy", "times", "skipped", "next_at"),
+    [
+        (Overlap.ALLOW, Missed.ALL, True, (1_000, 2_000, 3_000), 0, 4_000),
+        (Overlap.ALLOW, Missed.ONE, True, (3_000,), 2, 4_000),
+        (Overlap.ALLOW, Missed.NONE, True, (3_000,), 2, 4_000),
+        (Overlap.SKIP, Missed.ALL, False, (3_000,), 2, 4_000),
+        (Overlap.SKIP, Missed.ALL, True, (), 3, 4_000),
+        (Overlap.QUEUE, Missed.ALL, False, (3_000,), 2, 4_000),
+        (Overlap.QUEUE, Missed.ALL, True, (), 0, 3_000),  # looked at again once the run before has ended
+    ],
+)
+def test_what_is_due_follows_from_missed_and_overlap(overlap, missed, busy, times, skipped, next_at):
+    found = due(every(1_000, overlap=overlap, missed=missed, next_at=1_000), 3_999, UTC, is_busy=busy)
+    assert (found.times, found.skipped, found.next_at) == (times, skipped, next_at)
+
+
+@pytest.mark.parametrize(("late", "times", "skipped"), [(MISSED_AFTER_MS, (1_000,), 0), (MISSED_AFTER_MS + 1, (), 1)])
+def test_a_time_noticed_later_than_the_limit_was_missed(late, times, skipped):
+    found = due(every(1_000_000, missed=Missed.NONE, next_at=1_000), 1_000 + late, UTC, is_busy=False)
+    assert (found.times, found.skipped) == (times, skipped)
+
+
+def test_nothing_is_due_before_its_time_or_where_no_time_is_left():
+    assert due(every(1_000, next_at=1_000), 999, UTC, is_busy=False) == Due((), 0, 1_000)
+    assert due(every(1_000, next_at=None), 999, UTC, is_busy=False) == Due((), 0, None)
+
+
+@pytest.mark.parametrize("absent", [MISSED_RUNS_MAX - 1, MISSED_RUNS_MAX, MISSED_RUNS_MAX + 1, 3 * MISSED_RUNS_MAX])
+@pytest.mark.parametrize("line", ["", "* * * * *"])
+def test_of_a_long_absence_the_newest_times_are_run_and_all_others_counted(absent, line):
+    more = {"missed": Missed.ALL, "overlap": Overlap.ALLOW, "next_at": 60_000}
+    found = due(cron(line, **more) if line else every(60_000, **more), 60_000 * absent, UTC, is_busy=False)
+    assert found.times == tuple(60_000 * at for at in range(max(absent - MISSED_RUNS_MAX, 0) + 1, absent + 1))
+    assert (found.skipped, found.next_at) == (max(absent - MISSED_RUNS_MAX, 0), 60_000 * (absent + 1))
