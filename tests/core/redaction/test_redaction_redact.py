@@ -418,3 +418,19 @@ def test_a_date_of_birth_split_over_a_list_is_hidden_and_another_date_is_not():
     redacted = redact_value({"dob": [14, 7, 1980], "due": [14, 7, 1980]}, new_vault()).value
     assert [str(part)[:6] for part in redacted["dob"]] == ["[[DOB_"] * 3
     assert redacted["due"] == [14, 7, 1980]
+
+
+def test_rows_that_do_not_fit_the_heads_of_a_table_are_redacted_by_themselves():
+    table = [["name", "iban"], ["x", "DE89370400440532013000"], ["only one"], "mail bo@example.com", {"iban": 7}]
+    redacted = redact_value(table, new_vault()).value
+    assert redacted[1][0] == "x"
+    assert redacted[1][1] != "DE89370400440532013000"
+    assert redacted[2] == ["only one"]
+    assert "bo@example.com" not in redacted[3]
+    assert redacted[4] == {"iban": 7}
+
+
+def test_a_value_under_a_key_that_is_no_text_is_redacted():
+    redacted = redact_value({7: "bo@example.com", None: ["ann@example.com"]}, new_vault()).value
+    assert redacted.keys() == {7, None}
+    assert "example.com" not in repr(redacted)

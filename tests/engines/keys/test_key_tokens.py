@@ -311,3 +311,10 @@ def test_no_more_tokens_are_remembered_than_may_be(monkeypatch):
     for _ in range(8):
         assert tokens.verify(agent_token(tokens), now_ms=NOW).uid == "ann"
         assert 1 <= len(tokens._verified) <= 3
+
+
+def test_a_token_is_three_parts_and_says_something():
+    tokens = make()
+    header, body, signature = agent_token(tokens).split(".")
+    for token in (f"{header}..{signature}", f"{header}.{body}", f"{header}.{body}.{signature}.{signature}", header, ""):
+        assert code_of(tokens, token) == "IDENTITY_FORGED"

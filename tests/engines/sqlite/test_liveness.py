@@ -122,3 +122,20 @@ def test_the_number_of_a_process_is_read_from_its_lock_as_far_as_that_says(tmp_p
     assert members.process_of("n2") == "4711"
     presence.lock_path(store, "n2").write_text("  ")
     assert members.process_of("n2") == "unknown"
+
+
+def test_the_name_of_a_node_is_read_from_its_lock_file(store):
+    for name in ("n1", "a.b/c d", "ü"):
+        assert presence.node_of(store, presence.lock_path(store, name)) == name
+
+
+def test_whether_a_lock_looks_held_is_seen_without_changing_it(store):
+    path = presence.lock_path(store, "n1")
+    assert not presence.looks_held(path)
+    assert not path.exists()
+    file = presence.enter(path)
+    assert presence.looks_held(path)
+    presence.leave(path, file)
+    path.touch()
+    assert not presence.looks_held(path)
+    assert path.exists()

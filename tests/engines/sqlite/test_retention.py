@@ -432,3 +432,33 @@ def test_rows_of_the_audit_go_up_to_the_first_that_is_young(journal):
         assert left == [("b", "settled"), ("c", "admitted"), ("c", "settled")]
 
     run(journal, scenario)
+
+
+def test_a_call_under_way_keeps_its_tree_and_its_session(tmp_path):
+    async def scenario(journal: Journal) -> None:
+        await written(journal, accepted("root"), accepted("root.1", parent_id="root", session_id="s1"))
+        await written(journal, accepted("gone"), accepted("own", session_id="s2"))
+
+    run(SqliteJournal(tmp_path / "s.db", "n1"), scenario)
+    with closing(connect(tmp_path / "s.db")) as connection:
+        connection.execute("UPDATE calls SET body = '{' WHERE request_id = 'gone'")
+        needed = engine.Needed(connection)
+    assert needed.roots == {"root", "own"}
+    assert {"default\x1fs1", "default\x1fs2"} <= needed.sessions
+
+
+def test_a_batch_that_fails_is_rolled_back_and_the_next_one_is_written(tmp_path):
+    with closing(sqlite3.connect(tmp_path / "s.db", isolation_level=None)) as connection:
+        connection.execute("CREATE TABLE t (n)")
+        pruner = engine.Pruner(None)
+
+        def fail() -> None:
+            connection.execute("INSERT INTO t VALUES (1)")
+            raise ZeroDivisionError
+
+        with pytest.raises(ZeroDivisionError), pruner._writing(connection):
+            fail()
+        assert not connection.in_transaction
+        with pruner._writing(connection):
+            connection.execute("INSERT INTO t VALUES (2)")
+        assert connection.execute("SELECT n FROM t").fetchall() == [(2,)]
