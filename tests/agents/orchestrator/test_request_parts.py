@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 from death import die
 from msgspec import to_builtins
+from msgspec.structs import replace
 from office import FLOWS, Office
 
 from comity import Agent, Context, Node, Reply, Status
 from comity.agents.orchestrator import Orchestrator
 from comity.agents.orchestrator.parts import PART, REFUSED, TOLD, PartsRun, ancestors, bound, view_reply
 from comity.agents.orchestrator.settings import Settings
+from comity.agents.orchestrator.work import _names, _stage, as_own
 from comity.core.envelope.envelope import Background
 from comity.core.orchestration.intent import Ranking
 from comity.core.orchestration.split.plan import Part, Plan
@@ -447,3 +449,38 @@ async def test_an_answer_to_a_run_that_was_cancelled_is_a_request_of_its_own() -
         reply = await ask(node, "[-100000, 25000]")
     assert reply.error is not None
     assert (reply.error.code, office.codes) == ("ROUTING_INTENT_UNKNOWN", ["AUD_SEGMENT_BUILD"])
+
+
+@pytest.mark.parametrize(
+    ("wanted", "names"),
+    [
+        (["a", "b"], ["a", "b"]),
+        (["a", "a", "a"], ["a", "a_2", "a_3"]),
+        (["a_2", "a", "a"], ["a_2", "a", "a_3"]),
+        (["a", "b", "b", "a"], ["a", "b", "b_2", "a_2"]),
+        (["a", "ab", "a"], ["a", "ab", "a_2"]),
+        ([], []),
+    ],
+)
+def test_parts_of_one_intent_have_names_that_differ(wanted: list[str], names: list[str]) -> None:
+    assert _names(wanted) == names
+
+
+def test_the_stage_of_a_part_is_behind_those_it_waits_for() -> None:
+    plan = Plan((Part("a"), Part("b", (0,)), Part("c"), Part("d", (1,))))
+    assert [_stage(plan, at) for at in range(4)] == [1, 2, 1, 3]
+
+
+@pytest.mark.parametrize(
+    ("reply", "status", "code", "retryable"),
+    [
+        (Reply.needs_input("Which?", data={"a": 1}), Status.NEEDS_INPUT, None, None),
+        (Reply.failure("It is stuck.", code="TARGET_FAILED", retryable=True), Status.ERROR, "TARGET_FAILED", True),
+        (Reply.failure("no", code="INPUT_VALIDATION_FAILED"), Status.ERROR, "INPUT_VALIDATION_FAILED", False),
+    ],
+)
+def test_the_reply_of_the_only_part_is_the_orchestrators_own(reply: Any, status: Status, code: Any, retryable: Any) -> None:
+    own = as_own(replace(reply, request_id="below", source="DOC"))
+    assert (own.status, own.data, own.request_id, own.source) == (status, reply.data, "", "")
+    assert (own.error and own.error.code, own.error and own.error.retryable) == (code, retryable)
+    assert own.message == reply.message

@@ -141,6 +141,7 @@ nodes: {p: {call: FLAT/PAY}}
         ("count the rooms and then pay the rent", Status.SUCCESS, ["COUNT", "PAY"]),
         ("pay the rent and then paint the wall", Status.SUCCESS, ["PAY", "PAINT"]),
         ("count the rooms and then pay the rent and then what can you do", Status.SUCCESS, ["COUNT", "PAY"]),
+        ("count the rooms and then pay the rent and then paint the wall", Status.SUCCESS, ["COUNT", "PAY", "PAINT"]),
         ("break the window and then pay the rent", Status.ERROR, ["BREAK"]),  # what it waits for failed
         ("pay the rent and count the rooms and paint the wall", Status.SUCCESS, ["COUNT", "PAINT", "PAY"]),
     ],

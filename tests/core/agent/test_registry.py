@@ -209,3 +209,10 @@ def test_what_is_no_agent_is_named_and_shown_short():
     with pytest.raises(DeclarationError, match=r"must be an Agent, not 'xxx.*… \(str\)") as caught:
         Registry([Agent("X"), "x" * 1000])
     assert len(str(caught.value)) < 120
+
+
+def test_of_many_capabilities_none_of_which_is_near_five_are_named():
+    agent = Agent("MANY")
+    for letter in "gfedcba":
+        agent.capability(f"{letter}{letter}")(lambda: None)
+    assert Registry.nearest_capabilities(agent, "ZZZZZZ") == ["aa", "bb", "cc", "dd", "ee"]

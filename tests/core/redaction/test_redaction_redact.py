@@ -434,3 +434,25 @@ def test_a_value_under_a_key_that_is_no_text_is_redacted():
     redacted = redact_value({7: "bo@example.com", None: ["ann@example.com"]}, new_vault()).value
     assert redacted.keys() == {7, None}
     assert "example.com" not in repr(redacted)
+
+
+@pytest.mark.parametrize(
+    ("role", "item", "name"),
+    [
+        ("KIND", "MRN", "MRN"),
+        ("KIND", {"text": "MRN"}, "MRN"),
+        ("KIND", {"coding": [{"display": "MRN"}]}, "MRN"),
+        ("KIND", {"text": {"name": {"label": "MRN"}}}, "MRN"),
+        ("KIND", {"text": {"name": {"label": {"text": "MRN"}}}}, ""),  # too deep
+        ("KIND", [], ""),
+        ("KIND", {"other": "MRN"}, ""),
+        ("KIND", 7, ""),
+        ("NAMING", "MRN", "MRN"),
+        ("NAMING", {"text": "MRN"}, ""),  # only a kind is looked for further in
+        ("NAMING", ["MRN"], ""),
+        ("NAMING", "x" * module._NAME_CHARS_MAX, "x" * module._NAME_CHARS_MAX),
+        ("NAMING", "x" * (module._NAME_CHARS_MAX + 1), ""),
+    ],
+)
+def test_a_name_is_a_short_text_and_that_of_a_kind_may_stand_further_in(role, item, name):
+    assert module._name_of(module._Role[role], item) == name
