@@ -15,7 +15,18 @@ from office import FLOWS, Office
 
 from comity import Agent, Context, Node, Reply, Status
 from comity.agents.orchestrator import Orchestrator
-from comity.agents.orchestrator.parts import PART, REFUSED, TOLD, PartsRun, ancestors, bound, view_reply
+from comity.agents.orchestrator.parts import (
+    DONE,
+    PART,
+    REFUSED,
+    TOLD,
+    PartsRun,
+    ancestors,
+    bound,
+    definition,
+    run_id_of,
+    view_reply,
+)
 from comity.agents.orchestrator.settings import Settings
 from comity.agents.orchestrator.work import _names, _stage, as_own
 from comity.core.envelope.envelope import Background
@@ -484,3 +495,23 @@ def test_the_reply_of_the_only_part_is_the_orchestrators_own(reply: Any, status:
     assert (own.status, own.data, own.request_id, own.source) == (status, reply.data, "", "")
     assert (own.error and own.error.code, own.error and own.error.retryable) == (code, retryable)
     assert own.message == reply.message
+
+
+@pytest.mark.parametrize(
+    ("calls", "tokens", "limits"),
+    [(7, None, (7, None)), (0, 0, (1, 1)), (-1, 1, (1, 1)), (2, 9, (2, 9))],
+)
+def test_the_run_of_a_request_may_use_what_the_request_has_left(calls: int, tokens: int | None, limits: Any) -> None:
+    nodes = (("part_1", (), ()), ("part_2", ("part_1",), ("part_1",)))
+    made = definition("ORC", nodes, calls, tokens)
+    assert (made.limits.calls_max, made.limits.tokens_max) == limits
+    assert made.name == "ORC-request"
+    assert list(made.nodes) == ["part_1", "part_2", DONE]
+
+
+def test_the_run_of_a_request_has_an_id_of_its_own_that_is_the_same_again() -> None:
+    assert run_id_of("r") == "comity:run-r"
+    dotted, dashed = run_id_of("r.1"), run_id_of("r-1")
+    assert dashed == "comity:run-r-1"
+    assert dotted.startswith("comity:run-r-1-")
+    assert dotted == run_id_of("r.1") != run_id_of("r#1")

@@ -814,3 +814,23 @@ nodes: {a: {call: A/X}, b: {call: B/X}, c: {call: C/X}}
 """
     run = Run(text).go()
     assert (run.called, run.finish.status) == (["a"], "failed")
+
+
+def test_a_loop_whose_condition_no_longer_holds_is_not_exhausted():
+    text = """
+workflow: w
+nodes: {a: {call: A/X}, b: {call: B/X}}
+edges:
+  - {from: a, to: a, max: 1, when: 'response.data.again == true'}
+  - {from: a, to: b, when: 'response.data.done == true'}
+"""
+
+    def run(*said: dict[str, bool]) -> Run:
+        left = iter(said)
+        return Run(text, lambda call: ok(next(left, {"again": False, "done": True}))).go()
+
+    again, lost = {"again": True, "done": False}, {"again": False, "done": False}
+    assert run(again).called == ["a", "a@2", "b"]
+    assert run(again, again).error["code"] == "WORKFLOW_LOOP_EXHAUSTED"
+    assert run(again, lost).error["code"] == "ROUTING_NO_EDGE"
+    assert run(lost).error["code"] == "ROUTING_NO_EDGE"
