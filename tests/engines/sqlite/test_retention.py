@@ -462,3 +462,27 @@ def test_a_batch_that_fails_is_rolled_back_and_the_next_one_is_written(tmp_path)
         with pruner._writing(connection):
             connection.execute("INSERT INTO t VALUES (2)")
         assert connection.execute("SELECT n FROM t").fetchall() == [(2,)]
+
+
+@pytest.mark.parametrize(
+    ("keep", "left"),
+    [
+        (Keep(), ["old", "young", "open"]),
+        (Keep(age=SECOND), ["young", "open"]),
+        (Keep(count=1), ["open"]),
+        (Keep(count=2), ["young", "open"]),
+        (Keep(count=0), ["open"]),
+        (Keep(count=3), ["old", "young", "open"]),
+    ],
+)
+def test_handoffs_that_ended_go_by_age_and_number_and_one_that_is_open_stays(journal, keep, left):
+    async def scenario(journal: Journal) -> None:
+        journal.handoffs.open(lambda *_: None)
+        await offer(journal, made("old"), made("young"), made("open"))
+        await do(journal, Step(handoff_id="old", change=Cancel("no"), now_ms=NOW - 1_001))
+        await do(journal, Step(handoff_id="young", change=Cancel("no"), now_ms=NOW - 999))
+        assert swept(journal, handoffs=keep).handoffs == 3 - len(left)
+        assert [one for one in ("old", "young", "open") if journal.handoffs.get(one) is not None] == left
+        assert swept(journal, handoffs=keep).handoffs == 0
+
+    run(journal, scenario)
