@@ -20,7 +20,7 @@ from comity.server.auth import (
     tenant_of,
     user_of,
 )
-from comity.server.token_auth import Auth
+from comity.server.token_auth import PRINCIPALS_MAX, Auth
 
 ANN = Principal(Kind.USER, "ann", "ann", "acme")
 NOW_MS = 1_000_000
@@ -103,6 +103,19 @@ def test_a_bearer_is_who_the_newest_token_under_its_id_names(signed):
     signed.bind(ann, "r1", now_ms=NOW_MS)
     signed.bind(ann, "r2", now_ms=NOW_MS)  # a user's token serves any number of requests
     assert signed.node_name == "here"
+
+
+def test_of_the_bearers_that_a_server_has_seen_a_bounded_number_is_remembered(signed):
+    tokens = [signed.sign_in(f"u{number}", roles=(Role.VIEWER,), now_ms=NOW_MS) for number in range(3)]
+    signed._principals = {}
+    signed._principals.update((str(number), None) for number in range(PRINCIPALS_MAX - 1))
+    first = signed.authenticate(f"Bearer {tokens[0]}", now_ms=NOW_MS)
+    assert (len(signed._principals), signed.authenticate(f"Bearer {tokens[0]}", now_ms=NOW_MS) is first) == (
+        PRINCIPALS_MAX,
+        True,
+    )
+    second = signed.authenticate(f"Bearer {tokens[1]}", now_ms=NOW_MS)
+    assert (list(signed._principals.values()), second.user_id) == ([second], "u1")
 
 
 def test_the_servers_token_is_made_once_for_its_owner_alone(tmp_path):

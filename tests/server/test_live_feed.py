@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
-from comity.errors import UnavailableError
+from comity.core.access.principal import Kind, Principal
+from comity.errors import CallerError, UnavailableError
 from comity.server import live
+from comity.server.auth import OPERATOR
 from comity.server.live import KEPT_MAX, TICK_S, LiveFeed
 
 
@@ -103,3 +105,40 @@ async def test_rows_that_belong_to_no_call_tell_of_none(request_id):
     reading.add("noted", request_id)
     _, calls = live._news(reading, 0)
     assert len(calls) == bool(request_id)
+
+
+class Streams:
+    """Notes from where a stream is served, and what it would show of a row."""
+
+    async def serve(self, scope, send, feed, after, show):
+        self.after, self.shown = after, [row.seq for row in feed.since(0) if show(row)]
+
+
+async def served_after(after: int, told: str | None, principal: Principal = OPERATOR) -> Streams:
+    feed, streams = LiveFeed(Reading()), Streams()
+    for tenant_id in ("t", "other", "t"):
+        feed.tell("call", tenant_id, {})
+    state = SimpleNamespace(live=feed, streams=streams)
+    heads, query = SimpleNamespace(last_event_id=told), SimpleNamespace(after=after)
+    await live.follow(SimpleNamespace(state=state, principal=principal, heads=heads, query=query, scope={}, send=None))
+    return streams
+
+
+@pytest.mark.parametrize(
+    ("after", "told", "begins"), [(0, None, 3), (1, None, 1), (3, None, 3), (1, "2", 2), (1, "0", 3), (0, "0" * 17 + "1", 1)]
+)
+async def test_a_stream_begins_after_the_number_its_client_saw_last_or_with_what_comes_next(after, told, begins):
+    assert (await served_after(after, told)).after == begins
+
+
+@pytest.mark.parametrize(("after", "told"), [(4, None), (1, "4"), (1, "x"), (1, "-1"), (1, ""), (1, "0" * 18 + "1")])
+async def test_a_number_that_the_feed_did_not_give_or_has_no_more_is_gone(after, told):
+    with pytest.raises(CallerError) as caught:
+        await served_after(after, told)
+    assert caught.value.code == "HTTP_EVENTS_GONE"
+
+
+@pytest.mark.parametrize(("tenant_id", "shown"), [("t", [1, 3]), ("other", [2]), ("none", [])])
+async def test_a_user_is_shown_the_rows_of_the_own_tenant_alone(tenant_id, shown):
+    assert (await served_after(0, None, Principal(Kind.USER, "ann", "ann", tenant_id))).shown == shown
+    assert (await served_after(0, None)).shown == [1, 2, 3]

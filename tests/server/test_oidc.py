@@ -20,7 +20,18 @@ from comity import Node
 from comity.core.access import Role
 from comity.errors import CallerError, RefusedError, UnavailableError
 from comity.server.app import Door
-from comity.server.oidc import BEGUN_MS_MAX, CODE_MS_MAX, PREFIX, Provider, SignIns, _ask, provider_of, routes
+from comity.server.oidc import (
+    BEGUN_MS_MAX,
+    CODE_MS_MAX,
+    PENDING_MAX,
+    PREFIX,
+    Provider,
+    SignIns,
+    _ask,
+    _keep,
+    provider_of,
+    routes,
+)
 
 SECRET = "the-secret-of-the-page"
 BIND = base64.urlsafe_b64encode(hashlib.sha256(SECRET.encode()).digest()).rstrip(b"=").decode()
@@ -223,6 +234,18 @@ def test_a_sign_in_and_its_code_end_in_the_very_millisecond_and_another_issuer_i
             await runner.cleanup()
 
     asyncio.run(go())
+
+
+async def test_a_token_that_cannot_be_read_and_a_sign_in_that_too_many_came_after_are_refused():
+    sign_ins = SignIns(Provider(issuer="https://login.example", client_id="comity"))
+    for token in ("", "x", "a.b.c", "\ud800", "." * 1_000):
+        with pytest.raises(RefusedError, match="the provider's token cannot be read") as caught:
+            await sign_ins.user_of(token, 0)
+        assert caught.value.code == "IDENTITY_FORGED"
+    pending: dict[str, int] = {}
+    for number in range(PENDING_MAX + 1):
+        _keep(pending, str(number), number)
+    assert list(pending.values()) == list(range(1, PENDING_MAX + 1))
 
 
 def test_a_provider_must_be_reached_safely():

@@ -123,3 +123,26 @@ async def test_a_server_that_drains_ends_its_streams_and_says_so_and_a_lost_clie
     late = Client(streams, log)
     await late.task
     assert (late.said, streams.open) == (frame("drain", {}), 0)
+
+
+async def test_a_client_that_is_lost_while_it_is_sent_an_event_is_not_waited_for():
+    streams, log = Streams(60), Log(1)
+    client = Client(streams, log)
+
+    def go() -> None:
+        client.connection.is_lost = len(client.parts) == 2
+
+    client.on_part = go
+    await some_turns()
+    assert (client.task.done(), client.said, log.waiters, streams.open) == (True, steps(1), [], 0)
+
+
+async def test_what_a_source_does_not_show_is_passed_over_and_a_stream_without_a_last_word_just_ends():
+    streams, log, parts = Streams(60), Log(1, 2), []
+
+    async def send(message: Any) -> None:
+        parts.append(message.get("body"))
+
+    log.is_closed = True
+    await streams.serve({}, send, log, 0, lambda event: frame("step", {}, event.seq) if event.seq == 2 else None)
+    assert (parts[2:], streams.open) == ([steps(2)], 0)

@@ -10,6 +10,7 @@ from comity.core.access.claims import refused
 from comity.engines.keys import KeyRing, Tokens, UsedTokens
 
 TENANT_HEADER = "X-Scope-OrgID"
+PRINCIPALS_MAX = 10_000  # that are remembered
 
 
 class Auth:
@@ -40,7 +41,7 @@ class Auth:
         claims = self.tokens.verify(token.strip(), now_ms=now_ms)
         known = self._principals.get(claims.jti)
         if known is None or known.claims is not claims:
-            if len(self._principals) >= 10_000:
+            if len(self._principals) >= PRINCIPALS_MAX:
                 self._principals.clear()
             known = self._principals[claims.jti] = Principal.of(claims)
         return known
