@@ -325,3 +325,18 @@ async def test_a_misconfiguration_that_is_repaired_is_found_by_its_probe(make_no
         assert await is_open(node)
         await asyncio.sleep(30.1)
         assert not await is_open(node)
+
+
+async def test_a_breaker_that_is_closed_by_hand_is_not_probed_any_more(make_node):
+    probed: list[float] = []
+    now = asyncio.get_running_loop().time
+
+    async def probe() -> None:
+        probed.append(now())
+
+    async with make_node([feeble(probe, lambda: False)]) as node:
+        assert not node.reset_breaker("ANL", "WORK")
+        await node.call("ANL", "WORK", user_id="u")
+        assert node.reset_breaker("ANL", "WORK")
+        await asyncio.sleep(5)
+        assert (probed, node._path.settlement.breakers._probes) == ([], {})

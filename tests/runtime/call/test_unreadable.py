@@ -13,6 +13,7 @@ import pytest
 from comity import Agent, Context, Node, Status, Tool
 from comity.cli.main import main
 from comity.core.journal.records import StoredCall
+from comity.errors import UnavailableError
 
 agent = Agent("agent", tools_allowed=["ask"])
 REPLY = StoredCall.__struct_fields__.index("reply")
@@ -123,3 +124,13 @@ def test_commands_show_the_rest_name_what_is_left_out_and_end_as_damaged(store, 
     assert comity("sessions", "erase", "bad", "--yes")[0] == 0
     assert comity("sessions", "list")[0] == 0
     assert comity("approvals", "list", "--all")[0] == 0
+
+
+def test_a_question_that_cannot_be_read_cannot_be_answered_and_asking_again_does_not_help(store):
+    async def run() -> None:
+        async with node_on(store) as node:
+            with pytest.raises(UnavailableError, match=r"the question 'ask-bad#1' cannot be read: Expected `str`") as caught:
+                await node.decide("ask-bad#1", granted=True, by="ann")
+            assert (caught.value.code, caught.value.retryable) == ("STORE_UNAVAILABLE", False)
+
+    asyncio.run(run())

@@ -13,6 +13,7 @@ from comity import Agent, Context, Node, Reply
 from comity.core.cluster import messages as wire
 from comity.core.envelope.usage import Usage
 from comity.core.journal.records import Accepted, Settled
+from comity.runtime.agent.activations import STAND_INS_MAX
 from comity.testing.contracts.records import request
 
 
@@ -151,5 +152,19 @@ def test_a_request_that_this_node_knows_to_be_wrong_is_refused_here_wherever_its
         reply = await one.call("BACK", capability, inputs, user_id="u", request_id="r")
         assert (reply.status, reply.error.code, world.kinds("r")) == ("refused", code, ["refused"])
         assert len(world.network.sent) == sent
+
+    play(case, [worker()], [worker()])
+
+
+def test_a_node_that_sends_a_call_away_seats_no_agent_for_it_and_remembers_a_bounded_number_of_addresses() -> None:
+    async def case(world: World, one: Node, two: Node) -> None:
+        await two.call("BACK", "DO", user_id="u")
+        activations = one._path.activations
+        activations._stand_ins = {str(number): None for number in range(STAND_INS_MAX)}
+        assert (await one.call("BACK", "DO", user_id="u")).data == "done"
+        assert ("BACK" in activations.addresses(), list(activations._stand_ins)) == (False, ["BACK"])
+        stand_in = activations._stand_ins["BACK"]
+        assert (await one.call("BACK", "DO", user_id="u")).data == "done"
+        assert activations._stand_ins == {"BACK": stand_in}
 
     play(case, [worker()], [worker()])

@@ -10,9 +10,10 @@ import pytest
 from death import die
 
 from comity import Agent, Context, Node, Reply
-from comity.core.journal.records import Document
+from comity.core.journal.records import Document, Saved
 from comity.core.session.memory import FACTS_MAX, REPORTED_MAX, Fact, learn
 from comity.errors import CallerError, UnavailableError
+from comity.runtime.session.memory import READ_MAX, key_of
 from comity.runtime.session.privacy import Privacy
 
 EMAIL = "ann@example.com"
@@ -276,3 +277,37 @@ def test_two_processes_of_a_store_learn_in_turn(tmp_path):
             return [(await seen(node))["texts"] for node in (one, two)]
 
     assert asyncio.run(main()) == [[f"fact {number}" for number in range(6)]] * 2
+
+
+async def test_a_fact_is_found_under_its_key_for_its_user_and_tenant_alone(make_node):
+    async with make_node(TEAM) as node:
+        await tell(node, "country: Canada")
+        assert node.memory("ann").get("country").text == "country: Canada"
+        assert node.memory("ann").get("city") is None
+        assert node.memory("bob").get("country") is None
+        assert node.memory("ann", tenant_id="other").get("country") is None
+
+
+async def test_a_memory_that_cannot_be_read_is_named_and_keeps_no_call_from_its_end(make_node, caplog):
+    async with make_node(TEAM) as node:
+        await tell(node, "country: Canada")
+        key = key_of("default", "ann")
+        version, _ = node._journal.load(Document.MEMORY, key)
+        node._journal.append((Saved(Document.MEMORY, key, version + 1, b"{"),))
+        with pytest.raises(UnavailableError, match=r"what is remembered of user 'ann' cannot be read: .*; erase it") as caught:
+            _ = node.memory("ann").facts
+        assert (caught.value.code, caught.value.retryable) == ("STORE_UNAVAILABLE", False)
+        assert (await tell(node, "city: Quebec")).ok
+        assert "about its user is not remembered" in caplog.text
+        assert await node.memory("ann").erase()
+        await tell(node, "city: Quebec")
+        assert [one.text for one in node.memory("ann").facts] == ["city: Quebec"]
+
+
+async def test_the_memories_of_a_bounded_number_of_users_stay_decrypted(make_node):
+    async with make_node(TEAM) as node:
+        memories = node._path.memories
+        memories._read = {str(number): (b"", None) for number in range(READ_MAX)}
+        await tell(node, "country: Canada")
+        assert len(memories._read) == READ_MAX
+        assert (list(memories._read)[0], list(memories._read)[-1]) == ("1", key_of("default", "ann"))
