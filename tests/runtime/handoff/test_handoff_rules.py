@@ -217,3 +217,37 @@ async def test_a_long_handoff_that_is_asked_for_twice_at_once_is_handed_off_once
         asked = (manager.create_handoff("o11y", "investigate", LONG, handoff_id="h") for _ in range(2))
         assert await asyncio.gather(*asked) == ["h", "h"]
         assert [one.id for one in await receiver.take(5)] == ["h"]
+
+
+async def test_a_lane_is_counted_from_the_store_at_first_when_it_seems_full_and_after_a_while(make_node):
+    async with make_node([declared()]) as node:
+        at, handoffs, counted = node.handoffs, node.handoffs.queue, []
+        free = 0
+
+        def count_free(lane: str) -> int:
+            counted.append(lane)
+            return free
+
+        handoffs.count_free = count_free
+        now_ms = 1_000_000
+        assert [at.count_waiting("lane", 3, now_ms) for _ in range(3)] == [0, 1, 2]
+        assert counted == ["lane"]
+        free = 2
+        assert [at.count_waiting("lane", 3, now_ms), at.count_waiting("lane", 3, now_ms)] == [2, 2]
+        assert counted == ["lane"] * 3
+        free = 0
+        again_ms = now_ms + desk._COUNT_AGAIN_MS
+        assert [at.count_waiting("lane", 9, again_ms), at.count_waiting("lane", 9, again_ms + 1)] == [3, 0]
+        at._waiting = {str(number): (0, 0) for number in range(desk.SETTLED_KEPT_MAX + 1)}
+        assert (at.count_waiting("lane", 3, now_ms), list(at._waiting)) == (0, ["lane"])
+
+
+async def test_of_the_handoffs_that_a_node_made_a_bounded_number_is_kept_in_memory(make_node, monkeypatch):
+    monkeypatch.setattr(desk, "_MADE_KEPT_MAX", 2)
+    async with make_node([declared()]) as node:
+        manager, _ = pair(node)
+        made = [await manager.create_handoff(f"o{number}", "look") for number in range(3)]
+        assert list(node.handoffs._made) == made[1:]
+        node.handoffs.forget(made[1])
+        assert list(node.handoffs._made) == made[2:]
+        assert [node.handoffs.get(one).id for one in made] == made

@@ -310,4 +310,4 @@ async def test_the_memories_of_a_bounded_number_of_users_stay_decrypted(make_nod
         memories._read = {str(number): (b"", None) for number in range(READ_MAX)}
         await tell(node, "country: Canada")
         assert len(memories._read) == READ_MAX
-        assert (list(memories._read)[0], list(memories._read)[-1]) == ("1", key_of("default", "ann"))
+        assert (next(iter(memories._read)), list(memories._read)[-1]) == ("1", key_of("default", "ann"))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
+from contextlib import closing
 from itertools import pairwise
 from typing import Any
 
@@ -13,7 +15,7 @@ from msgspec.structs import replace
 from comity import Agent, Node, Reply
 from comity.core.journal.records import Document, Saved, Settled
 from comity.core.workflow import history
-from comity.errors import CallerError, UnavailableError
+from comity.errors import CallerError, RefusedError, UnavailableError
 from comity.runtime.workflow.store import Pages
 from comity.runtime.workflow.workflows import LATER_MS
 
@@ -169,3 +171,63 @@ async def test_only_the_records_of_a_run_that_was_not_let_in_are_removed_and_onl
         node.workflows._forget("out", None)
         assert journal.load(Document.RUN, "out") is None
         assert not journal.documents_below(Document.RUN_EVENT, "out")
+
+
+async def test_a_run_without_a_question_says_that_none_is_open(make_node):
+    async with make_node([worker([])]) as node:
+        node.workflows.add("workflow: w\nnodes: {w: {wait: 90s}}")
+        handle = await node.workflows.start("w", user_id="u")
+        with pytest.raises(CallerError, match=r"has no open question 1; open are: none$"):
+            await handle.answer("1", "yes")
+
+
+async def test_a_run_is_forked_into_another_version_with_another_input_under_a_chosen_id(make_node):
+    said: list[str] = []
+    async with make_node([worker(said)]) as node:
+        handle = await waiting(node)
+        other = "workflow: other\nnodes:\n  x: {call: A/DO}\noutput: '{{x.data}} and done'\n"
+        node.workflows.add(other)
+        fork = await node.workflows.fork("r", new_run_id="f", workflow="other")
+        assert (await fork.result()).data == "done and done"
+        record = node.workflows.get("f")
+        assert (record.workflow, record.forked_from, record.user_id) == ("other", "r", "ann")
+        assert handle.record.status == "waiting"
+        with pytest.raises(CallerError):
+            await node.workflows.fork("r", workflow="none such")
+        with pytest.raises(RefusedError, match="who alone may fork it") as caught:
+            await node.workflows.fork("r", user_id="bob")
+        assert caught.value.code == "IDENTITY_MISMATCH"
+        with pytest.raises(CallerError, match="new_run_id"):
+            await node.workflows.fork("r", new_run_id="")
+
+
+async def test_a_waiter_for_a_run_that_is_erased_is_told_so(make_node):
+    async with make_node([worker([])]) as node:
+        handle = await waiting(node, session_id="s")
+        waiters = [asyncio.ensure_future(handle.result()) for _ in range(2)]
+        await asyncio.sleep(0)
+        await node.erase_session("s")
+        for waiter in waiters:
+            with pytest.raises(CallerError, match="there is no run r: it was erased") as caught:
+                await waiter
+            assert caught.value.code == "WORKFLOW_UNKNOWN"
+
+
+def test_a_run_of_which_the_store_has_no_record_ends_as_interrupted(tmp_path):
+    store = tmp_path / "s.db"
+
+    async def begin() -> None:
+        async with Node([worker([])], store=store, lag_ms=None) as node:
+            await waiting(node)
+
+    async def go_on() -> None:
+        async with Node([worker([])], store=store, lag_ms=None) as node:
+            await node._path.durable()
+            end = node._journal.call("r")
+            assert (end.reply.status, end.reply.error.code, end.reply.request_id) == ("error", "CALL_INTERRUPTED", "r")
+            assert "no record of this run" in end.reply.error.message
+
+    asyncio.run(begin())
+    with closing(sqlite3.connect(store)) as connection, connection:
+        assert connection.execute("DELETE FROM documents WHERE kind = 'run'").rowcount == 1
+    asyncio.run(go_on())

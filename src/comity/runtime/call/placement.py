@@ -72,7 +72,7 @@ class Placement:
 
     async def hold(self, address: str) -> bool:
         """Take the lease of an address without an agent; return whether this node holds it now."""
-        return True
+        raise AssertionError(f"a node alone holds {address}")
 
     def is_held(self, address: str) -> bool:
         """Return whether calls at an address may run here now."""
