@@ -218,7 +218,10 @@ async def test_a_flood_of_refusals_is_told_in_few_rows(make_node):
         scope = {"method": "GET", "path": "/v1/me", "headers": [], "comity.heads": Heads(authorization=b"Bearer x")}
         for now_ms in (*[0] * (ROWS_BURST + 60), 60_000):
             refusals.note(scope, RefusedError("no", code="IDENTITY_FORGED"), now_ms)
-        assert len(node.audit.rows()) == ROWS_BURST + 1
+        rows = node.audit.rows()
+        assert len(rows) == ROWS_BURST + 1
+        assert {row.note for row in rows[:-1]} == {"no"}
+        assert rows[-1].note == "no; 60 more were refused since the last row"
         assert node.audit.verify().ok
 
 

@@ -545,3 +545,15 @@ def test_an_observer_sees_which_calls_are_sent_to_another_node() -> None:
         assert [move for move in seen.moves if move[0] == "call"] == [("call", "admitted", "send")]
 
     play(case, [asker()], [worker(0)], observer=seen)
+
+
+def test_a_node_that_inquires_after_a_call_is_told_its_reply_or_that_it_is_unknown() -> None:
+    async def case(world: World, one: Node, two: Node) -> None:
+        await two.call("BACK", "DO", user_id="u", request_id="r", timeout_ms=20_000)
+        for request_id in ("r", "none"):
+            deliver(world, "n1", wire.Inquire(request_id))
+        told = [message for sender, receiver, message in world.network.sent if (sender, receiver) == ("n2", "n1")]
+        assert [(type(one), one.request_id) for one in told] == [(wire.Answer, "r"), (wire.Unknown, "none")]
+        assert told[0].reply == world.store.call("r").reply
+
+    play(case, [asker()], [worker()])

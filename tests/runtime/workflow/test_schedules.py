@@ -42,6 +42,7 @@ async def test_an_interval_starts_a_run_at_each_of_its_times(make_node):
         await asyncio.sleep(3.5 * MINUTE_S)
         found = flows.schedules.get("regular")
         assert (len(ticks), found.runs, found.skipped) == (3, 3, 0)
+        assert (found.taken_at, found.starting, found.problem) == (0, (), "")
         assert found.last_at == made.created_at + 3 * MINUTE_S * 1000
         assert flows.get(found.last_run).status == "completed"
         assert {one.user_id for one in flows.list(workflow="tick")} == {"u"}
