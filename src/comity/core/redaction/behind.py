@@ -22,7 +22,7 @@ _IS = (
 # Whose a value is. An article says less: it counts behind a verb or a bracket alone.
 _OWN = (
     "my|our|his|her|their|your|meine?|unsere?|seine?|ihre?|deine?|mon|ma|sa|notre|votre|mi|su|tu|nuestro|meu|minha|seu|sua"
-    "|il mio|la mia|il suo|la sua|mój|moja|moje|jego|jej|mijn|zijn|haar|min|mitt|mit|hans|hennes|hendes|můj|její|moj|мой|моя"
+    "|o meu|a minha|o seu|a sua|benim|onun|minun|az én|il mio|la mia|il suo|la sua|mój|moja|moje|jego|jej|mijn|zijn|haar|min|mitt|mit|hans|hennes|hendes|můj|její|moj|мой|моя"
     "|его|её|мій|її"
 )
 _ARTICLE = "the|an?|its|die|der|das|eine?|son|le|la|el|il|lo|het|de|os?"
@@ -47,13 +47,13 @@ _ENDS = re.compile(
 _OF_THINGS = frozenset({"birth", "zip", "pin", "plate", "card", "pass", "account"})  # "is the birth of a standard"
 # How labels begin, and those that are short: one of them must follow a number. In the syntax of Rust's engine.
 _STEMS = (
-    "pas+[aeo]?port|paszport|reisepa|pasnummer|licen[cs]|f(?:ü|ue)hrerschein|permis|patente|rijbewijs|prawo jazdy|driv|plate"
+    "pas+[aeo]?port|paspoort|passn|paszport|reisepa|pasnummer|licen[cs]|f(?:ü|ue)hrerschein|permis|patente|rijbewijs|k[öø]r(?:e)?kort|førerkort|ehliyet|číslo|prawo jazdy|driv|plate"
     "|kennzeichen"
-    "|immat|matr[ií]cul|targa|kenteken|birth|geburt|date|data|fecha|naissance|nacimiento|nascita|nascimento|geboorte"
+    "|immat|matr[ií]cul|targa|kenteken|birth|geburt|date|data|fecha|f[öø]delse|doğum|datum|naissance|nacimiento|nascita|nascimento|geboorte"
     "|urodz|social"
     "|s[eé]cu|taxpayer|fiscal|national|insurance|passw|passc|kennwort|mot de passe|contrase|senha|wachtwoord|has[lł]o"
     "|account|acct"
-    "|konto|compte|cuenta|rekening|rachun|routing|phone|cell|mobil|telef|telep|handy|numm?er|num[eé]ro|número|identi"
+    "|konto|compte|cuenta|rekening|rachun|routing|hesap|phone|cell|m[oó](?:b|v)il|telem|telef|telep|handy|numm?er|num[eé]ro|número|identi"
     "|ausweis|aadhaa?r"
     "|medic|patient|member|postal|postc|postl|eircode|user|login|steuer|kimlik|henkil|personal|personn|f[oø]dsel|isikuk|asmens"
     "|personas|rodn|codice|card|partita|mykad|егн|јмбг|ембг|паспорт|телефон|рожд|снилс|инн|парол|номер|身份|身分|주민|전화|電話|电话|護照|护照"

@@ -68,6 +68,18 @@ _ASIDE = re.compile(
     r",?(?P<said>[ ](?:is|was|ist|lautet|est|es|è|é|jest|to)[ ]|:[ ])\Z",
     re.IGNORECASE,
 )
+# "passport number, that is ", "account number should read ", "Kontonummer müsste ": a label said once more, or put right.
+_RESTATED = re.compile(
+    r"(?:,?[ ](?:that is|that['’]?s|i\.e\.|namely|it is|it['’]s|which is|das ist|das w[aä]re|n[aä]mlich|und zwar|c['’]est(?:-à-dire)?|à savoir|soit"
+    r"|qui est|que es|es decir|o sea|cioè|ossia|ovvero|che è|dat is|namelijk|te weten|que é|ou seja|isto é|czyli|to znaczy|to jest"
+    r"|tedy|čili|to je|alltså|det är|nämligen|altså|det er|nimittäin|eli|yani|azaz|vagyis|adică|то есть|тобто|а именно|а саме|това е)"
+    r"|[ ](?:(?:should|ought to|must|has to|needs to|would) (?:read|be|say)|(?:now |actually )?reads?|lautet (?:jetzt|nun|neu|richtig)"
+    r"|müsste|sollte|soll|muss|devrait être|doit être|est (?:désormais|maintenant)|debe(?:ría)? ser|es ahora|ahora es|dovrebbe essere"
+    r"|deve essere|è ora|luidt(?: nu)?|moet zijn|zou|deve(?:ria)? ser|agora é|brzmi|powin(?:ien|no|na) być|zní|má být|lyder|ska vara"
+    r"|skal være|on nyt|(?:est|es|é|è)(?= (?:le|la|el|il|lo|o|a)[ ])|такой|такая|должен быть|має бути|şu|şöyle))"
+    r"[:,]?[ ](?:(?:le|la|el|il|lo|o|a|the)[ ])?\Z",
+    re.IGNORECASE,
+)
 _OWNERS_MAX = 3  # "phone of the office of the landlord of the flat: "
 
 
@@ -86,7 +98,7 @@ _ANSWER = re.compile(
 _ASKS = re.compile(
     r"(?<![^\W_])(?:t['’ ]?as|tu as|son|sa|leur|his|her|their|seine?|hast du|habt ihr|tienes|tens|hai|masz|got|you|your|ur"
     r"|what['’]?s|what is|which|su|sus|tu|tus|votre|vos|ton|ta|quel|quelle|cuál|qué|ihre?n?|deine?n?"
-    r"|welche|seu|sua|qual|suo|uw|jouw|twój|twoje|pana|pani|ваш|ваша|твой|какой)(?![^\W_])",
+    r"|welche|seu|sua|qual|suo|uw|jouw|twój|twoje|pana|pani|ваш|ваша|твой|какой|nedir|numaranız|vaše|tvoje|jaké|ditt|din|dit|jaki)(?![^\W_])",
     re.IGNORECASE,
 )
 _WHETHER = re.compile(
@@ -157,6 +169,9 @@ def without_owners(before: str) -> Iterator[str]:
         yield from _asked(before[: answer.start()], is_own=answer["own"] is not None)
     if "," in before and (aside := _ASIDE.search(before)):
         before = before[: aside.start()] + aside["said"]
+        yield before
+    if restated := _RESTATED.search(before):
+        before = f"{before[: restated.start()]}: "
         yield before
     if ")" in before[-5:] and (bracketed := _BRACKETED.search(before)) and not says_count(bracketed["words"]):
         before = before[: bracketed.start()] + before[bracketed.end() :]

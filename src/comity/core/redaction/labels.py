@@ -330,7 +330,7 @@ PERSONS: Final = frozenset(
         "resident responsable richiedente rider rodiče rodzica sahibi sahibinin salarié salariée schwester schüler "
         "schülerin schülers segurada segurado seller sender senhorio sestry sigortalı sinh siostry sister siswa sjåfør "
         "sjåførens socia socio sofőr sohn solicitante solicitantului son sopir sorella souseda spouse sprzedającego "
-        "stagiair stagiaire stażysty stranke student studenta studente studentens studentessa studentki suami subscriber "
+        "dela dele delas deles nájemníka nájemnice najemczyni stagiair stagiaire stażysty stranke student studenta studente studentens studentessa studentki suami subscriber "
         "supervisor syna szefa szülő säljare säljarens sócia sócio sökande sökandens søker søkerens sürücü sürücünün "
         "sąsiada sąsiadki sœur tamu tanuló teacher tenant thuê tirocinante titolare titulaire titular titularului "
         "tochter trabajador trabajadora trabalhador trabalhadora trainee traveler traveller tulajdonos työntekijän tài "

@@ -108,7 +108,11 @@ _PERSONAL: Final = {
         r"|numer pacjenta|nr pacjenta|patiëntnummer|polisnummer zorgverzekering|número de (?:paciente"
         r"|historia clínica)|historia clínica"
         r"|病历号|病歷號|診察券番号|患者番号|환자 ?번호|номер (?:пациента|медкарты|медицинской карты)|رقم المريض"
-        r"|מספר מטופל|hasta no"
+        r"|מספר מטופל|hasta (?:no|numarası|kayıt no)|n\.? ?h\.? ?c|número de (?:processo clínico|utente|doente)|processo clínico"
+        r"|número d[eo] (?:utente|doente|prontuário|paciente)|prontuário|(?:numero (?:di|della) )?cartella clinica"
+        r"|(?:nr|numer) (?:kartoteki|historii choroby)|pasi?entnummer|patient(?:journal)?nummer|journalnummer|číslo (?:pacienta|pojištěn(?:ce|í))"
+        r"|číslo poistenca|potilasnumero|beteg(?:szám|azonosító)|număr(?:ul)? (?:de )?pacient|αριθμός ασθενούς|(?:номер )?полиса? омс"
+        r"|номер пацієнта|病案号|住院号|就诊卡号|رقم الملف الطبي|mã bệnh nhân|nomor rekam medis|no\.? rm"
     ),
     "member": (
         r"(?:member(?:ship)?|subscriber|enrollee|insured|policy ?holder|beneficiary)"
