@@ -22,7 +22,8 @@ _IS = (
 # Whose a value is. An article says less: it counts behind a verb or a bracket alone.
 _OWN = (
     "my|our|his|her|their|your|meine?|unsere?|seine?|ihre?|deine?|mon|ma|sa|notre|votre|mi|su|tu|nuestro|meu|minha|seu|sua"
-    "|o meu|a minha|o seu|a sua|benim|onun|minun|az én|il mio|la mia|il suo|la sua|mój|moja|moje|jego|jej|mijn|zijn|haar|min|mitt|mit|hans|hennes|hendes|můj|její|moj|мой|моя"
+    "|o meu|a minha|o seu|a sua|benim|onun|minun|az én|il mio|la mia|il suo|la sua|mój|moja|moje|jego|jej|mijn|zijn"
+    "|haar|min|mitt|mit|hans|hennes|hendes|můj|její|moj|мой|моя"
     "|его|её|мій|її"
 )
 _ARTICLE = "the|an?|its|die|der|das|eine?|son|le|la|el|il|lo|het|de|os?"
@@ -47,7 +48,8 @@ _ENDS = re.compile(
 _OF_THINGS = frozenset({"birth", "zip", "pin", "plate", "card", "pass", "account"})  # "is the birth of a standard"
 # How labels begin, and those that are short: one of them must follow a number. In the syntax of Rust's engine.
 _STEMS = (
-    "pas+[aeo]?port|paspoort|passn|paszport|reisepa|pasnummer|licen[cs]|f(?:ü|ue)hrerschein|permis|patente|rijbewijs|k[öø]r(?:e)?kort|førerkort|ehliyet|číslo|prawo jazdy|driv|plate"
+    "pas+[aeo]?port|paspoort|passn|paszport|reisepa|pasnummer|licen[cs]|f(?:ü|ue)hrerschein|permis|patente|rijbewijs"
+    "|k[öø]r(?:e)?kort|førerkort|ehliyet|číslo|prawo jazdy|driv|plate"
     "|kennzeichen"
     "|immat|matr[ií]cul|targa|kenteken|birth|geburt|date|data|fecha|f[öø]delse|doğum|datum|naissance|nacimiento|nascita|nascimento|geboorte"
     "|urodz|social"

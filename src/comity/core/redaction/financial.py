@@ -158,7 +158,8 @@ _OF_LEDGER = LatePattern(
     r"(?:(?<!direct )(?<!please )debit(?! card)|(?<!for )(?<!further )credit(?! (?:card|transfer|union))|ledger"
     r"|(?<![a-z])(?:gl|g/l)(?![a-z])|chart of|cost cent(?:er|re)|nominal"
     r"|(?<!my )(?<!his )(?<!her )(?<!their )expense(?!s into )|revenue"
-    rf"|posting|sachkonto)(?![^;\n{WALL}]{{0,32}}(?<![a-z])(?:my|his|her|their|your)[ ](?:[a-z]{{4,8}}[ ])?acc(?:oun)?t?)"
+    rf"|posting|sachkonto|libro mayor|hauptbuch|grootboek|grand livre|mastrino|libro mastro"
+    rf"|księga główna)(?![^;\n{WALL}]{{0,32}}(?<![a-z])(?:my|his|her|their|your)[ ](?:[a-z]{{4,8}}[ ])?acc(?:oun)?t?)"
     rf"[^;\n{WALL}]{{0,40}}$",
     re.IGNORECASE,
 )
@@ -259,9 +260,12 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
         type="BANK_ACCOUNT",
         category=Category.FINANCIAL,
         priority=50,
-        pattern=LatePattern(rf"{BEFORE}(?:[0-9]{{6,17}}|[0-9]{{2,8}}(?:[ -][0-9]{{2,8}}){{1,4}}){AFTER_DIGIT}"),
+        pattern=LatePattern(
+            rf"{BEFORE}(?:[0-9]{{6,17}}|[0-9]{{2,8}}(?:[ -][0-9]{{2,8}}){{1,4}}|[0-9]{{1,4}}(?:-[0-9]{{1,6}}){{2,4}})"
+            rf"{AFTER_DIGIT}"
+        ),
         hint=rf"(?:(?i:acc(?:oun)?t|a\\?/c|acc[^a-z]|konto|compte|checking|chequing|savings|kto[^a-z])|⑆)"
-        rf"{HINT_GAP}[0-9]{{2}}(?:[0-9]{{4}}|[0-9]?[ \-][0-9]{{2}})",
+        rf"{HINT_GAP}(?:[0-9]{{2}}(?:[0-9]{{4}}|[0-9]?[ \-][0-9]{{2}})|[0-9]-[0-9]{{3}}-|[0-9]{{3}}-[0-9]-)",
         accept=_accept_account,
         need=Need.CONTEXT,
         is_number=True,

@@ -324,10 +324,22 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
         category=Category.GOVERNMENT,
         priority=37,
         pattern=LatePattern(
-            rf"{BEFORE}(?=[A-Z9]{{5}})[A-Z]{{2,5}}9{{0,3}}[0-9](?:[05][1-9]|[16][0-2])(?:0[1-9]|[12][0-9]|3[01])[0-9]"
-            rf"(?:[A-Z][A-Z9]|99)[A-Z0-9][A-Z]{{2}}(?:[ ][0-9]{{2}})?{AFTER}"
+            rf"{BEFORE}(?=[A-Z9]{{5}})[A-Z]{{2,5}}9{{0,3}}[ ]?[0-9](?:[05][1-9]|[16][0-2])(?:0[1-9]|[12][0-9]|3[01])[0-9]"
+            rf"[ ]?(?:[A-Z][A-Z9]|99)[A-Z0-9][A-Z]{{2}}(?:[ ][0-9]{{2}})?{AFTER}"
         ),
-        hint=rf"{HINT_BEFORE_WORD}[A-Z]{{2,5}}9{{0,3}}[0-9]{{6}}[A-Z9]{{2}}[A-Z0-9][A-Z]{{2}}",
+        hint=rf"{HINT_BEFORE_WORD}[A-Z]{{2,5}}9{{0,3}}[ ]?[0-9]{{6}}[ ]?[A-Z9]{{2}}[A-Z0-9][A-Z]{{2}}",
+    ),
+    PatternDetector(
+        name="licence_italian",  # "patente" is a patent too: the form decides
+        type="LICENCE",
+        category=Category.GOVERNMENT,
+        priority=37,
+        pattern=LatePattern(rf"{BEFORE}(?:U1[A-Z0-9]{{7}}|[A-Z]{{2}}[0-9]{{7}})[A-Z]{AFTER}"),
+        hint=rf"(?i:patente){HINT_GAP}[0-9]",
+        need=Need.CONTEXT,
+        is_number=True,
+        context=words(r"patente(?: b| di guida)?(?:\s?(?:numero|n\.?|nr|num|n°))?"),
+        reach=28,
     ),
     PatternDetector(
         name="plate",

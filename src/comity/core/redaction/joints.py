@@ -58,7 +58,7 @@ _OF = (
 _WHOSE = re.compile(
     rf"(?s:.*[^\W\d_]\)?)(?P<whose>[ ](?:(?:{_OF})[ ]|dell['’]|d['’])"
     r"[^\W\d_][\w'’-]{0,16}(?:(?<=[ ](?-i:[A-Z]))\.|(?<=[ ][MDHS][a-z])\.)?(?:[ ][^\W\d_][\w'’-]{0,16}){0,3}?"
-    r"(?P<said>:[ ]|[ ](?:is|ist|est|es|è|é|to|jest|was|lautet|är|er|je|là|adalah|—|–|-)[ ]|[ ]))\Z"
+    r"(?P<said>:[ ]|[ ](?:is|ist|est|es|è|é|to|jest|was|lautet|är|er|je|là|adalah|הוא|היא|هو|هي|—|–|-)[ ]|[ ]))\Z"
 )
 _DANGLING = re.compile(rf"[ ](?:{_OF})\Z")  # of two in a row, as in "van de huurder"
 # "social security number, she says, is ": who says so, between commas.
@@ -70,12 +70,18 @@ _ASIDE = re.compile(
 )
 # "passport number, that is ", "account number should read ", "Kontonummer müsste ": a label said once more, or put right.
 _RESTATED = re.compile(
-    r"(?:,?[ ](?:that is|that['’]?s|i\.e\.|namely|it is|it['’]s|which is|das ist|das w[aä]re|n[aä]mlich|und zwar|c['’]est(?:-à-dire)?|à savoir|soit"
-    r"|qui est|que es|es decir|o sea|cioè|ossia|ovvero|che è|dat is|namelijk|te weten|que é|ou seja|isto é|czyli|to znaczy|to jest"
-    r"|tedy|čili|to je|alltså|det är|nämligen|altså|det er|nimittäin|eli|yani|azaz|vagyis|adică|то есть|тобто|а именно|а саме|това е)"
-    r"|[ ](?:(?:should|ought to|must|has to|needs to|would) (?:read|be|say)|(?:now |actually )?reads?|lautet (?:jetzt|nun|neu|richtig)"
-    r"|müsste|sollte|soll|muss|devrait être|doit être|est (?:désormais|maintenant)|debe(?:ría)? ser|es ahora|ahora es|dovrebbe essere"
-    r"|deve essere|è ora|luidt(?: nu)?|moet zijn|zou|deve(?:ria)? ser|agora é|brzmi|powin(?:ien|no|na) być|zní|má být|lyder|ska vara"
+    r"(?:,?[ ](?:that is|that['’]?s|i\.e\.|namely|it is|it['’]s|which is|das ist|das w[aä]re|n[aä]mlich|und zwar"
+    r"|c['’]est(?:-à-dire)?|à savoir|soit"
+    r"|qui est|que es|es decir|o sea|cioè|ossia|ovvero|che è|dat is|namelijk|te weten|que é|ou seja|isto é|czyli"
+    r"|to znaczy|to jest"
+    r"|tedy|čili|to je|alltså|det är|nämligen|altså|det er|nimittäin|eli|yani|azaz|vagyis|adică|то есть|тобто|а именно"
+    r"|а саме|това е)"
+    r"|[ ](?:(?:should|ought to|must|has to|needs to|would) (?:read|be|say)|(?:now |actually )?reads?|lautet (?:jetzt"
+    r"|nun|neu|richtig)"
+    r"|müsste|sollte|soll|muss|devrait être|doit être|est (?:désormais|maintenant)|debe(?:ría)? ser|es ahora|ahora es"
+    r"|dovrebbe essere"
+    r"|deve essere|è ora|luidt(?: nu)?|moet zijn|zou|deve(?:ria)? ser|agora é|brzmi|powin(?:ien|no|na) być|zní|má být"
+    r"|lyder|ska vara"
     r"|skal være|on nyt|(?:est|es|é|è)(?= (?:le|la|el|il|lo|o|a)[ ])|такой|такая|должен быть|має бути|şu|şöyle))"
     r"[:,]?[ ](?:(?:le|la|el|il|lo|o|a|the)[ ])?\Z",
     re.IGNORECASE,

@@ -30,13 +30,13 @@ _PERSONAL: Final = {
     "ee.ik": r"isikukood|personal (?:identification )?code",
     "es.dni": r"dni|d\.n\.i|documento(?:(?: nacional)? de identidad)?",
     "es.nie": r"nie|n\.i\.e",
-    "fi.hetu": r"hetu|sotu|henkil[oö]tunnu(?:s|ks(?:en|eni|esi))|henk\.? ?tunnus",
+    "fi.hetu": r"hetu|sotu|(?:finnish )?personal identity code|henkil[oö]tunnu(?:s|ks(?:en|eni|esi))|henk\.? ?tunnus",
     "fr.nir": r"nir|s[eé]cu|n[°o] ss|s[eé]curit[eé] sociale|num[eé]ro (?:de )?(?:s[eé]cu(?:rit[eé] sociale)?|ss)|insee",
     "gr.amka": r"amka|αμκα",
     "hr.oib": r"oib",
     "id.nik": r"nik|ktp",
     "ie.pps": r"pps[n]?",
-    "il.idnr": r"teudat zehut|תעודת זהות|מספר זהות|ת[.\"״]? ?ז|israeli id",
+    "il.idnr": r"teudat zehut|תעודת זהות|מספר ה?זהות|ת[.\"״]? ?ז|israeli id",
     "in_.aadhaar": r"aadhaar|aadhar|आधार(?: संख्या| नंबर)?|uidai",
     "in_.epic": r"voter id|epic",
     "is_.kennitala": r"kennitala|kt",
@@ -108,10 +108,13 @@ _PERSONAL: Final = {
         r"|numer pacjenta|nr pacjenta|patiëntnummer|polisnummer zorgverzekering|número de (?:paciente"
         r"|historia clínica)|historia clínica"
         r"|病历号|病歷號|診察券番号|患者番号|환자 ?번호|номер (?:пациента|медкарты|медицинской карты)|رقم المريض"
-        r"|מספר מטופל|hasta (?:no|numarası|kayıt no)|n\.? ?h\.? ?c|número de (?:processo clínico|utente|doente)|processo clínico"
+        r"|מספר מטופל|hasta (?:no|numarası|kayıt no)|n\.? ?h\.? ?c|número de (?:processo clínico|utente|doente)"
+        r"|processo clínico"
         r"|número d[eo] (?:utente|doente|prontuário|paciente)|prontuário|(?:numero (?:di|della) )?cartella clinica"
-        r"|(?:nr|numer) (?:kartoteki|historii choroby)|pasi?entnummer|patient(?:journal)?nummer|journalnummer|číslo (?:pacienta|pojištěn(?:ce|í))"
-        r"|číslo poistenca|potilasnumero|beteg(?:szám|azonosító)|număr(?:ul)? (?:de )?pacient|αριθμός ασθενούς|(?:номер )?полиса? омс"
+        r"|(?:nr|numer) (?:kartoteki|historii choroby)|pasi?entnummer|patient(?:journal)?nummer|číslo (?:pacienta"
+        r"|pojištěn(?:ce|í))"
+        r"|číslo poistenca|potilasnumero|beteg(?:szám|azonosító)|număr(?:ul)? (?:de )?pacient|αριθμός ασθενούς"
+        r"|(?:номер )?полиса? омс"
         r"|номер пацієнта|病案号|住院号|就诊卡号|رقم الملف الطبي|mã bệnh nhân|nomor rekam medis|no\.? rm"
     ),
     "member": (
@@ -392,7 +395,7 @@ _WRITTEN: Final = {
         "uy": r"[0-9]\.[0-9]{3}\.[0-9]{3}-[0-9]", "de.stnr": "[0-9]{2,3}/[0-9]{3,4}/[0-9]{4,5}",
     }.items()
 }  # fmt: skip
-_OF_A_YEAR = re.compile("[0-9]{1,6}/(?:19|20)[0-9]{2}")  # the number of a file or a case
+_OF_A_YEAR = re.compile("[0-9]{1,6}/(?:19|20)[0-9]{2}|[0-2][0-9]/[0-9]{5}")  # the number of a file or a case
 
 
 def _rule(module: str, label: str) -> Rule:

@@ -60,7 +60,8 @@ _WEAK_HINT = rf"(?:{HINT_BEFORE_LETTER}(?i:{in_hint(_WEAK_LABELS)})|pw|pass|PW|P
 # What says a secret: "is", perhaps since when.
 IS: Final = (
     "is|was|stays|remains|ist|war|bleibt|lautet:?|est|c['’]est|était|reste|es|era|sigue siendo|è|é|rimane|to|jest|är|er|on|je"
-    "|là|adalah|это|είναι|este|this|now"
+    "|là|adalah|это|είναι|este|this|now|reads|that is|das ist|que es|cioè|dat is|que é|czyli|tedy|alltså|det är|yani"
+    "|то есть|luidt|brzmi|zní|lyder"
 )
 _SINCE = (
     "(?:(?:still|now|currently|again|noch|immer noch|jetzt|aktuell|toujours|encore|ahora|todavía|ancora|teraz|nadal|ещё|сейчас"
@@ -74,8 +75,15 @@ OWNER: Final = (
     r"|para|per|von|van|voor|zum|zur|til|till|för|på|od|dla|za|k|ke|na|от|від|до|за|для|к|у|για|του|της|của"
     r"|untuk|milik|in|im|zu|beim|vom|am|dem|den|dello|dei|sul|nel|sur|dans|chez|en|a|al|au|aux|ao|no|w|z|v|u|bij|hos"
     r"|pro|pre|στο)"
-    rf"(?:(?:[ ][^\W\d][\w-]{{0,14}}){{1,3}}?(?=[ :=])|(?:[ ][^\W\d][\w-]{{0,14}}){{1,5}}?(?=[ ](?:{IS})[ ]|[ ]?[:=]"
+    rf"(?:(?:[ ][^\W\d][\w'’-]{{0,14}}){{1,3}}?(?=[ :=])|(?:[ ][^\W\d][\w'’-]{{0,14}}){{1,5}}?(?=[ ](?:{IS})[ ]|[ ]?[:=]"
     rf"|[ ][—–-][ ])))?"
+)
+
+# What says that the value before it is a person's own.
+_OWN_BEHIND = (
+    "[ ](?:is|was|ist|war|est|era|es|è|é|to|jest|är|er|je|это)[ ](?:still |now |noch |toujours )?"
+    "(?:my|our|his|her|their|meine?|unser|ihr|sein|mon|son|notre|mi|su|il mio|la mia|il suo|la sua|o meu|a minha|a sua"
+    "|mijn|ons|mój|moje|mitt|min|moje|мой)[ ]"
 )
 
 # Words that stand after "password is" in plain language, or where a program takes the value from.
@@ -252,8 +260,9 @@ PASSWORDS: tuple[PatternDetector, ...] = (
         priority=15,
         pattern=LatePattern(
             rf"{_BORDER}(?:{by_first_letter(_LABELS)}|pw(?=['’]s[ ]|[ ]?[:=]|[ ](?:is|for|to|of|at|on|in)[ ])){OWNER}(?:{JOINT}"
-            rf"|(?:['’]s)?[ ]|[是は][ ]?|{ASKED})"
-            rf"(?:(?:(?:was|is|has[ ]been)[ ])?(?:changed|set|reset|updated)[ ]to[ ])?(?:(?:{IS})[ ]{_SINCE})?"
+            rf"|(?:['’]s|,)?[ ]|[是は][ ]?|{ASKED})"
+            rf"(?:(?:(?:was|is|has[ ]been)[ ])?(?:changed|set|reset|updated)[ ]to[ ])?"
+            rf"(?:(?:{IS})[ ]{_SINCE}(?:(?:le|la|el|il|lo|o|a)[ ])?)?"
             rf"[\"'`“(\[「『]?{_NO_WORD_NEXT}(?P<value>[^\s\"'`“”<>\[\]{{}}()「」『』]{{6,64}}+)(?<![:：])(?![(\[])",
             re.IGNORECASE,
         ),
@@ -261,6 +270,20 @@ PASSWORDS: tuple[PatternDetector, ...] = (
         first=FIRST_OF_LABEL,
         hint=rf"(?i:{_LABELS})(?:['’]s[ ]|[^A-Za-z0-9_]|是|は|\\[nt])|(?i:pw)(?:['’]s[ ]|[ ]?[:=]|[ ](?:is|for|to|of|at|on"
         rf"|in)[ ])",
+        accept=_accept_spoken,
+    ),
+    PatternDetector(
+        name="password_behind",  # "Blue-Door_63 is my password"
+        type="PASSWORD",
+        category=Category.SECRET,
+        priority=15,
+        pattern=LatePattern(
+            rf"(?<![^\s\"'`“„«(])(?=[^\s]{{0,40}}[0-9!@#$%^&*_+=])(?P<value>[^\s\"'`“”<>()\[\]{{}},;]{{6,40}})[\"'`”“»]?{_OWN_BEHIND}"
+            rf"(?:[^\W\d_]{{2,12}}[ ])?(?:{_LABELS})(?![^\W_])",
+            re.IGNORECASE,
+        ),
+        shape_chars_max=LONG_CHARS_MAX,
+        hint=rf"(?i:{_OWN_BEHIND}(?:[a-zà-ÿ]{{2,12}}[ ])?(?:{_LABELS}))",
         accept=_accept_spoken,
     ),
     PatternDetector(

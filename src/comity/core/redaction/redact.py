@@ -403,8 +403,10 @@ def _names_in(value: dict[Any, Any], roles: tuple[_Role, ...]) -> tuple[str, str
         for role, item in zip(roles, value.values(), strict=True)
         if role in _NAMES_OTHERS and (name := _name_of(role, item))
     ]
-    kinds = (name for role, name in naming if role is _Role.KIND)
-    return _words_of(naming[0][1] if naming else ""), _words_of(next(kinds, ""))
+    kind = next((name for role, name in naming if role is _Role.KIND), "")
+    if kind == "P" and not _TRAVEL_KEYS.isdisjoint(value):  # as the machine-readable zone of a passport has it
+        return "passport", "passport"
+    return _words_of(naming[0][1] if naming else ""), _words_of(kind)
 
 
 def _name_of(role: _Role, item: Any) -> str:
@@ -428,6 +430,10 @@ class _Role(Enum):
 
 
 _NAMES_OTHERS = (_Role.KIND, _Role.NAMING)
+_TRAVEL_KEYS = frozenset(
+    {"issuer", "issued_by", "issuing_country", "issuingCountry", "issuing_state", "nationality", "expires", "expiry"}
+    | {"expiry_date", "expiryDate", "country"}
+)
 
 
 @lru_cache(maxsize=1024)

@@ -21,7 +21,8 @@ _KEYS_MAX = 128  # of an object that is one record
 _KEY_CHARS_MAX = 40
 
 _BIRTH = re.compile(
-    r"of birth|birth|born|(?<![a-z])dob(?![a-z])|geburts?|geboren|geboorte|naissance|nacimiento|nascita|nascimento|рождения"
+    r"of birth|birth|born|(?<![a-z])dob(?![a-z])|geburts?|geboren|geboorte|naissance|nacimiento|fecha nac|f nac"
+    r"|data nasc|nascita|nascimento|рождения"
     r"|народження|出生|生年|誕生|출생|생년|urodz\w*|narozen\w*|naroden\w*|szület\w*|na[sș]ter\w*|ro[đd]en\w*|fødsels?|födelse"
     r"|syntymä|doğum|dogum"
     r"|lahir|sinh|γέννησης|الميلاد|जन्म",
@@ -35,7 +36,8 @@ PARTS: Final = {
         " ημέρα يوم दिन",
         _MONTH: "month m mm mon monat mois mes mês mese maand månad måned miesiąc miesiac měsíc mesiac hónap kuukausi lună luna"
         " ay месяц місяць 月 월 bulan tháng μήνας شهر महीना",
-        YEAR: "year y yy yyyy yr jahr année annee an año ano anio anyo anno jaar år rok év vuosi yıl yil ani год рік 年 년도 년"
+        YEAR: "year y yy yyyy aaaa jjjj rrrr yr"
+        " jahr année annee an año ano anio anyo anno jaar år rok év vuosi yıl yil ani год рік 年 년도 년"
         " tahun năm έτος سنة वर्ष",
         _DATE: "date datum fecha data dato monthday",
     }.items()
@@ -54,13 +56,14 @@ _STREET = re.compile(
 )
 _HOUSE = re.compile(
     "(?:house|street|building) ?(?:number|no|nr|num)|haus ?(?:nummer|nr)|num[eé]ro(?: de (?:rue|voie))?|número"
-    "|numero(?: civico)?|civico"
+    "|numero(?: civico)?|civico|number|nummer"
     "|huis ?nummer|hus ?(?:nummer|nr)|nr domu|numer domu|nr budynku|číslo (?:domu|popisné)|házszám|kapı no|дом"
     "|номер дома|будинок|номер будинку|αριθμός",
     re.IGNORECASE,
 )
 _HOUSE_NUMBER = re.compile(  # "14a", "12 bis", "48-II", "45/2/14"
-    "[0-9]{1,5} ?[A-Za-z]?(?:(?:[-/]| ?[-/] ?| )(?:[0-9]{1,4}[A-Za-z]?|[IVX]{1,4}|hs|huis|bis|ter|quater"
+    "[0-9]{1,5} ?[A-Za-z]?(?:(?:[-/]| ?[-/] ?| )(?:[0-9]{1,4}[A-Za-z]?|[IVX]{1,4}|hs|huis|bis|ter|quater|(?:bus|bte"
+    "|boîte|lok\\.?|m\\.|kv\\.?|apt\\.?) ?[0-9A-Z]{1,4}"
     "|[A-Za-z][0-9]{0,3})){0,3}"
 )
 _STREET_NAME = re.compile(r"[^\W\d_][^\d\n\0@/\\{}\[\]<>=]{2,60}")
@@ -95,7 +98,7 @@ SPLIT_HINT: Final = (
     r"|mobile|pin)"
     r"s\\?\"\s?:\s?\["
     r"|(?i:urodzenia|narození|narodenia|születési|na[sș]terii|rojstva|ro[đd]enja|fødsels|födelse|geboorte|syntymä"
-    r"|do[ğg]um|lahir)"
+    r"|do[ğg]um|lahir|fecha[ _]?nac|f[ _]nac|data[ _]?nasc)"
     r"[a-z_ ]{0,12}\\?\"\s?:"
 )
 # `{"email_local_part": "ann.lee", "email_domain": "example.com"}`
