@@ -7,11 +7,13 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from stdnum.br import cpf
 
 from comity.core.redaction.checksums import (
     IBAN_CHARS,
     is_base58check,
     is_bech32,
+    is_cpf,
     is_iban,
     is_luhn,
     is_nhs_number,
@@ -86,6 +88,17 @@ def test_routing_numbers_of_known_banks_pass_and_transposed_ones_fail(number):
 @pytest.mark.parametrize("number", ["000000000", "501000021", "990000027"])
 def test_a_routing_number_of_no_federal_reserve_district_is_refused(number):
     assert not is_routing_number(number)
+
+
+@given(st.from_regex(r"[0-9]{3}[. ]?[0-9]{3}[. ]?[0-9]{3}", fullmatch=True))
+def test_a_cpf_has_the_two_check_digits_that_python_stdnum_gives_it(begin):
+    valid = [last for last in range(100) if is_cpf(f"{begin}-{last:02d}")]
+    assert valid == [last for last in range(100) if cpf.is_valid(f"{begin}-{last:02d}")]
+
+
+@pytest.mark.parametrize("number", ["", "0" * 11, "52998224725" * 2, "5299822472", "529.982.247-2x", "٥٢٩٩٨٢٢٤٧٢٥"])
+def test_what_is_not_eleven_digits_is_no_cpf(number):
+    assert not is_cpf(number)
 
 
 BASE58 = ["1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNa", "3J98t1WpEZ73CNmQviecrnyiWrnqRhWNLy", "1BvBMSEYstWetqTFn5Au4m4GFg7xJaNVN2"]

@@ -327,6 +327,6 @@ BIRTHS: tuple[PatternDetector, ...] = (
         reach=40,
         not_near=_NOT_OF_A_PERSON,
         keys=LatePattern(f"(?:{_BIRTH_KEYS})$", re.IGNORECASE),
-        not_after=LatePattern(r"[0-9][-./]$"),
+        not_after=LatePattern(r"[0-9][-./]$", end_chars=3),
     ),
 )

@@ -420,7 +420,7 @@ CONTACT: tuple[PatternDetector, ...] = (
         alone=True,
         siblings=True,
         context=_PHONE_WORDS,
-        not_after=LatePattern(r"[0-9][-. ]$"),  # "100 250 300 4000" is a list of numbers
+        not_after=LatePattern(r"[0-9][-. ]$", end_chars=3),  # "100 250 300 4000" is a list of numbers
     ),
     PatternDetector(
         name="phone_linked",

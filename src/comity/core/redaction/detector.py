@@ -14,7 +14,7 @@ from functools import cache
 from typing import Protocol
 
 from comity.core.redaction.behind import BEHIND_HINT, label_behind
-from comity.core.redaction.joints import as_words, without_owners
+from comity.core.redaction.joints import all_readings, as_words, without_owners
 from comity.core.redaction.shapes import (
     COUNTED,
     HOW_MANY,
@@ -186,7 +186,7 @@ class PatternDetector:
 
     def read_before(self, before: str) -> Before:
         """Return what the words before a value say of it, whatever the value is and whatever follows."""
-        if self.not_after is not None and self.not_after.compiled.search(before):
+        if self.not_after is not None and self.not_after.ends(before):
             return Before.EXCLUDED
         if self.need is Need.NOTHING:
             return Before.ENOUGH
@@ -209,9 +209,7 @@ class PatternDetector:
         superseded by 03-1234-5679".
         """
         is_torn = self.not_after
-        return self.siblings and any(
-            is_torn is None or not is_torn.compiled.search(before[:at]) for at, _ in self.spans(before, 1)
-        )
+        return self.siblings and any(is_torn is None or not is_torn.ends(before[:at]) for at, _ in self.spans(before, 1))
 
     def fits_after(self, said: Before, after: str) -> bool:
         """Return whether a value counts of which `said` stands before it and `after` behind it."""
@@ -230,9 +228,12 @@ class PatternDetector:
 
     def names(self, key: str) -> bool:
         """Read the key as the words before its value."""
+        before = f"{key}: "
+        if self.context is None or not any(map(self.context.may_be_in, all_readings(before))):
+            return False
         if self.keys is not None and not self.keys.compiled.search(key):
             return False
-        return self._nearest_label(f"{key}: ") is Before.OWN_LABEL
+        return self._nearest_label(before) is Before.OWN_LABEL
 
     def names_column(self, head: str) -> bool:
         """Return whether the head of a column says that its cells are of this kind."""

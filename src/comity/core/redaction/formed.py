@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from importlib import import_module
-from typing import Any, Final
+from typing import Final
 
+from comity.core.redaction.checksums import standard
 from comity.core.redaction.detector import Category, Need, PatternDetector
 from comity.core.redaction.shapes import AFTER_DIGIT, BEFORE, HINT_AFTER, HINT_BEFORE_WORD, NOT_AFTER_DIGIT, LatePattern
 
@@ -31,13 +31,13 @@ _NOT_AFTER: Final = LatePattern(
     rf"{NOT_AFTER_DIGIT.pattern}|(?<![a-z])(?:sets?|charts?|marks?|lists?|no\.|nr\.|gaskets?|hymns?|songs?|bolts?|washers?|bearings?"
     r"|fittings?|adapters?|brackets?|filters?|screws?|nuts?|labels?|stamps?|numbers|songs|lieder|schrauben?|vis|joints?)[ ]$",
     re.IGNORECASE,
+    end_chars=16,
 )
 
 
 def _accept(module: str) -> Callable[[str], int]:
     def accept(value: str) -> int:
-        standard: Any = import_module(f"stdnum.{module}")
-        return len(value) if standard.is_valid(value) else 0
+        return len(value) if standard(module)(value) else 0
 
     return accept
 

@@ -190,6 +190,12 @@ def without_owners(before: str) -> Iterator[str]:
         yield before
 
 
+@lru_cache(maxsize=16)  # each detector asks for those of the same text
+def all_readings(before: str) -> tuple[str, ...]:
+    """Return the text before a value and all that `without_owners` yields of it."""
+    return before, *without_owners(before)
+
+
 def _asked(text: str, *, is_own: bool) -> Iterator[str]:
     """Yield what a question asks for: "what's your postcode so I can check coverage" asks for a postcode."""
     question = _SENTENCES.split(text)[-1]

@@ -261,7 +261,8 @@ class LabelledDetector:
         """Return whether the key means the number: "phone number" does, "phone calls" does not."""
         if self.keys is not None:
             return self._ends_with_key(key) or (self.keys_weak is not None and bool(self.keys_weak.compiled.fullmatch(key)))
-        return self._rule(_last_words(f"{key}: ")) is not None
+        before = _last_words(f"{key}: ")
+        return (not key.isascii() or self._could_name(before)) and self._rule(before) is not None
 
     def _ends_with_key(self, key: str) -> bool:
         words = key.split()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import lru_cache, partial
-from importlib import import_module
-from typing import Any, Final
+from typing import Final
 
+from comity.core.redaction.checksums import standard
 from comity.core.redaction.detector import Category
 from comity.core.redaction.labelled import LabelledDetector, Rule
 from comity.core.redaction.shapes import AFTER, BEFORE, LatePattern, digits_of
@@ -201,8 +201,7 @@ _COUNTED = LatePattern(
 
 
 def _is_standard(module: str, value: str) -> bool:
-    standard: Any = import_module(f"stdnum.{module}")  # some twenty milliseconds, and most texts have no such label
-    return bool(standard.is_valid(value.upper()))
+    return standard(module)(value.upper())
 
 
 def _is_taiwanese(value: str) -> bool:

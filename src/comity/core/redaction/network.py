@@ -98,7 +98,7 @@ NETWORK: tuple[PatternDetector, ...] = (
         hint=rf"{HINT_BEFORE_WORD}{_HEX}{{2}}[:\-]{_HEX}{{2}}[:\-]{_HEX}{{2}}[:\-]{_HEX}{{2}}[:\-]{_HEX}{{2}}[:\-]{_HEX}{{2}}"
         rf"|{_HEX}{{4}}\.{_HEX}{{4}}\.{_HEX}{{4}}",
         accept=_accept_mac,
-        not_after=LatePattern(rf"{_HEX}[:.-]$"),
+        not_after=LatePattern(rf"{_HEX}[:.-]$", end_chars=3),
     ),
     PatternDetector(
         name="mac_named",
@@ -138,7 +138,7 @@ NETWORK: tuple[PatternDetector, ...] = (
         not_near=_VERSION,
         siblings=True,
         context=words(r"ip(?:v4)?(?:\s?addr(?:ess)?)?", "host", "client", "remote", "server", "from"),
-        not_after=LatePattern(r"[0-9][-./]$"),
+        not_after=LatePattern(r"[0-9][-./]$", end_chars=3),
     ),
     PatternDetector(
         name="ipv4_named",
@@ -166,6 +166,6 @@ NETWORK: tuple[PatternDetector, ...] = (
             "login from",
             "connected from",
         ),
-        not_after=LatePattern(r"[0-9][-./]$"),
+        not_after=LatePattern(r"[0-9][-./]$", end_chars=3),
     ),
 )

@@ -48,6 +48,7 @@ class Scanner:
         "_hintless",
         "_is_prepared",
         "_named",
+        "_naming",
         "detectors",
         "is_local",
         "slice_chars",
@@ -59,6 +60,7 @@ class Scanner:
         # Built-in detectors never join words across a stretch of plain prose, so a stream may let that go at once.
         self.is_local = all(isinstance(detector, PatternDetector | LabelledDetector) for detector in self.detectors)
         self._columned = [one for one in self.detectors if isinstance(one, PatternDetector | LabelledDetector)]
+        self._naming = [one for one in self.detectors if not isinstance(one, PatternDetector) or one.context is not None]
         self._families = families_of(self.detectors)
         self._families_without_digit = [family for family in self._families if not family.needs_digit]
         self._hintless = {place for place, detector in enumerate(self.detectors) if detector.hint is None}
@@ -147,7 +149,7 @@ class Scanner:
         """Return the detectors that a JSON key, as plain words, names; documents mostly have keys that others had before."""
         named = self._named.get(key)
         if named is None:
-            named = tuple(detector for detector in self.detectors if detector.names(key))
+            named = tuple(detector for detector in self._naming if detector.names(key))
             if len(key) <= _KEY_CHARS_KEPT:
                 if len(self._named) == _KEYS_MAX:
                     self._named.clear()

@@ -19,17 +19,27 @@ from pydantic_core import SchemaValidator, core_schema
 
 from comity.core.redaction.labels import PERSONS
 
+CONTEXT_CHARS: Final = 72  # how far left of a value its context is looked for
+
 
 class LatePattern:
-    """A pattern of a detector, compiled on first use: all of them together take twice as long as the rest of an import."""
+    """A pattern of a detector, compiled on first use: all of them together take twice as long as the rest of an import.
 
-    def __init__(self, pattern: str, flags: int = 0) -> None:
+    `end_chars` is how many characters a match at the end of a text has at most, a line break behind it included.
+    """
+
+    def __init__(self, pattern: str, flags: int = 0, *, end_chars: int = CONTEXT_CHARS) -> None:
         self.pattern = pattern
         self.flags = flags
+        self.end_chars = end_chars
 
     @cached_property
     def compiled(self) -> re.Pattern[str]:
         return re.compile(self.pattern, self.flags)
+
+    def ends(self, text: str) -> bool:
+        """Return whether the pattern, which ends with `$`, matches at the end of a text."""
+        return self.compiled.search(text, max(0, len(text) - self.end_chars)) is not None
 
 
 def compile_all(*patterns: LatePattern | None) -> None:
@@ -39,7 +49,6 @@ def compile_all(*patterns: LatePattern | None) -> None:
 
 
 WALL: Final = "\0"  # stands for a value already found when the words around another are judged
-CONTEXT_CHARS: Final = 72  # how far left of a value its context is looked for
 SKELETON_CHARS: Final = 240  # how far left once values are hidden, so that "phones:" reaches a list of eighty
 VALUE_CHARS_MAX: Final = 384  # no detector finds a longer value
 SHAPE_CHARS_MAX: Final = 96  # most patterns look no further right of where they begin to match
@@ -65,7 +74,7 @@ AT_BASE64: Final = (  # of at least eight characters; in a JSON string a line br
 AT_TWO_LETTERS: Final = rf"[A-Za-z]{AT_BORDER}(?=[A-Za-z][ \u00a0-]?[0-9])"  # before a digit
 AFTER_DIGIT: Final = r"(?![A-Za-z0-9_])(?![-.][0-9]|-[A-Za-z])"  # "219-09-9999-B" is a part
 AT_NINE_DIGITS: Final = f"{AT_DIGIT}(?=(?:{SEPARATOR}?[0-9]){{8}}{AFTER_DIGIT})"
-NOT_AFTER_DIGIT: Final = LatePattern(r"[0-9][-.]$")  # the left twin of AFTER_DIGIT
+NOT_AFTER_DIGIT: Final = LatePattern(r"[0-9][-.]$", end_chars=3)  # the left twin of AFTER_DIGIT
 
 # The same borders for hints, which know no look-around and also run over JSON, where a line break is the letter n.
 HINT_BEFORE_DIGIT: Final = r"(?:^|\\[bfnrt]|[^0-9A-Za-z_\-.]|(?:^|[^0-9])[\-.])"
@@ -357,10 +366,13 @@ class Context:
 
     alternatives: str
 
+    def may_be_in(self, text: str) -> bool:
+        """Return False only if none of the words is in `text`: without their borders a test is quick, and mostly says no."""
+        return not text.isascii() or _could_match(self.alternatives)(text)
+
     def end_in(self, text: str) -> int:
         """Return where the last of the words ends in `text`, or -1."""
-        # The windows looked at are short but many; a test without the borders of words is quick, and mostly says no.
-        if text.isascii() and not _could_match(self.alternatives)(text):
+        if not self.may_be_in(text):
             return -1
         end = -1
         for match in _whole_words(self.alternatives).finditer(text):
