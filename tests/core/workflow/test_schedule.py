@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from steps import count_steps
 
 from comity.core.workflow.schedule import (
     MISSED_AFTER_MS,
@@ -275,3 +276,32 @@ def test_of_a_long_absence_the_newest_times_are_run_and_all_others_counted(absen
     found = due(cron(line, **more) if line else every(60_000, **more), 60_000 * absent, UTC, is_busy=False)
     assert found.times == tuple(60_000 * at for at in range(max(absent - MISSED_RUNS_MAX, 0) + 1, absent + 1))
     assert (found.skipped, found.next_at) == (max(absent - MISSED_RUNS_MAX, 0), 60_000 * (absent + 1))
+
+
+DAY = 24 * 60 * 60_000
+
+
+@given(
+    st.sampled_from(["0 * * * *", "30 2 * * *", "*/20 0-3,23 * * *", "0 0 * 3,10 *", "0,30 1-3 1-7 * 0", "59 23 * * *"]),
+    st.sampled_from(["UTC", "Europe/Berlin", "Australia/Lord_Howe", "America/Havana", "Pacific/Apia", "America/St_Johns"]),
+    st.sampled_from(["2011-12-24", "2026-03-05", "2026-03-26", "2026-10-22", "2026-10-30"]),
+    st.integers(0, 12 * DAY),
+)
+def test_an_absence_has_the_times_that_one_after_the_other_would_come(line, zone, day, absent):
+    begin, at = ms(f"{day}T00:00:00+00:00"), ZoneInfo(zone)
+    schedule = cron(line, zone=zone, missed=Missed.ALL, overlap=Overlap.ALLOW)
+    following = first = next_time(schedule, begin, at)
+    times = []
+    while following <= begin + absent:
+        times.append(following)
+        following = next_time(schedule, following, at)
+    found = due(replace(schedule, next_at=first), begin + absent, at, is_busy=False)
+    assert found == Due(tuple(times[-MISSED_RUNS_MAX:]), max(len(times) - MISSED_RUNS_MAX, 0), following)
+
+
+def test_a_year_of_minutes_is_counted_without_a_look_at_each():
+    schedule = cron("* * * * *", zone="Europe/Berlin", missed=Missed.ALL, overlap=Overlap.ALLOW, next_at=0)
+    found = []
+    assert count_steps(lambda: found.append(due(schedule, 365 * DAY, BERLIN, is_busy=False))) < 50_000
+    assert found[0].skipped == 365 * 24 * 60 + 1 - MISSED_RUNS_MAX
+    assert found[0].times[-1] == 365 * DAY

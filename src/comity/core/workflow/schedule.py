@@ -6,8 +6,10 @@ change of the clocks leaves out is not run; a local time that comes twice is run
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, tzinfo
 from enum import StrEnum
+from itertools import takewhile
 from typing import Any, Final
 
 from msgspec import Struct
@@ -138,18 +140,42 @@ def next_time(schedule: Schedule, after_ms: int, zone: tzinfo) -> int | None:
         every = schedule.every_ms
         return schedule.created_at + max((after_ms - schedule.created_at) // every + 1, 1) * every
     cron = read_cron(schedule.cron)
-    after = datetime.fromtimestamp(after_ms // 60_000 * 60, UTC).astimezone(zone).replace(tzinfo=None)
-    day = after.replace(hour=0, minute=0)
+    day = _day(after_ms, zone)
     # The day before, too: where clocks go back over midnight, its last hour comes again.
     for offset in range(-1, 366 * _YEARS_MAX):
-        if not cron.fits(one := day + timedelta(days=offset)):
-            continue
-        for hour in sorted(cron.hours):
-            for minute in sorted(cron.minutes):
-                at_ms = _instant(one.replace(hour=hour, minute=minute), zone)
-                if at_ms is not None and at_ms > after_ms:
-                    return at_ms
+        for at_ms in _times(cron, day + timedelta(days=offset), zone, after_ms):
+            return at_ms
     return None
+
+
+def _day(at_ms: int, zone: tzinfo) -> datetime:
+    """Return the beginning of the local day of a time."""
+    local = datetime.fromtimestamp(at_ms // 60_000 * 60, UTC).astimezone(zone).replace(tzinfo=None)
+    return local.replace(hour=0, minute=0)
+
+
+def _times(cron: Cron, day: datetime, zone: tzinfo, after_ms: int) -> Iterator[int]:
+    """Yield the times of a day that are after a time, in order."""
+    if not cron.fits(day):
+        return
+    for hour in sorted(cron.hours):
+        last_ms = _instant(day.replace(hour=hour, minute=max(cron.minutes)), zone)
+        if last_ms is not None and last_ms <= after_ms:  # so are all before it: the first of two equal local times counts
+            continue
+        for minute in sorted(cron.minutes):
+            at_ms = _instant(day.replace(hour=hour, minute=minute), zone)
+            if at_ms is not None and at_ms > after_ms:
+                yield at_ms
+
+
+def _count(cron: Cron, day: datetime, zone: tzinfo) -> int:
+    """Return how many times a day has."""
+    if not cron.fits(day):
+        return 0
+    following = day + timedelta(days=1)
+    if day.replace(tzinfo=zone).utcoffset() == following.replace(tzinfo=zone).utcoffset():
+        return len(cron.hours) * len(cron.minutes)
+    return sum(1 for _ in _times(cron, day, zone, -1))  # a day on which clocks change
 
 
 def _instant(local: datetime, zone: tzinfo) -> int | None:
@@ -170,31 +196,46 @@ class Due(Struct, frozen=True):
 
 def due(schedule: Schedule, now_ms: int, zone: tzinfo, *, is_busy: bool) -> Due:
     """Return what is due: by `missed` for times noticed late, by `overlap` while the run before has not ended (`is_busy`)."""
-    passed: list[int] = []
-    at_ms, count = schedule.next_at, 0
-    if not schedule.cron and at_ms is not None:  # the middle of a long absence need not be counted out
-        count = max((now_ms - at_ms) // schedule.every_ms - MISSED_RUNS_MAX, 0)
-        at_ms += count * schedule.every_ms
-    while at_ms is not None and at_ms <= now_ms:
-        passed.append(at_ms)
-        if len(passed) > MISSED_RUNS_MAX:
-            del passed[0]
-            count += 1
-        at_ms = next_time(schedule, at_ms, zone)
-    if not passed:
-        return Due((), 0, at_ms)
-    on_time = [one for one in passed[-1:] if now_ms - one <= MISSED_AFTER_MS]
+    if schedule.next_at is None or schedule.next_at > now_ms:
+        return Due((), 0, schedule.next_at)
+    total, passed = _passed(schedule, schedule.next_at, now_ms, zone)
     match schedule.missed:
         case Missed.ALL:
             chosen = passed
         case Missed.ONE:
             chosen = passed[-1:]
         case Missed.NONE:
-            chosen = on_time
+            chosen = [one for one in passed[-1:] if now_ms - one <= MISSED_AFTER_MS]
     if schedule.overlap is not Overlap.ALLOW:
         chosen = chosen[-1:]  # a run that has begun has not ended
         if is_busy and schedule.overlap is Overlap.SKIP:
             chosen = []
         elif is_busy:
             return Due((), 0, passed[-1])  # looked at again once the run before has ended
-    return Due(tuple(chosen), count + len(passed) - len(chosen), at_ms)
+    return Due(tuple(chosen), total - len(chosen), next_time(schedule, now_ms, zone))
+
+
+def _passed(schedule: Schedule, first_ms: int, now_ms: int, zone: tzinfo) -> tuple[int, list[int]]:
+    """Return how many times have passed, from `first_ms` on, and the newest of them in order.
+
+    The days in the middle of a long absence are counted, and their times are not looked at.
+    """
+    if not schedule.cron:
+        total = (now_ms - first_ms) // schedule.every_ms + 1
+        last_ms = first_ms + (total - 1) * schedule.every_ms
+        return total, [last_ms - back * schedule.every_ms for back in reversed(range(min(total, MISSED_RUNS_MAX)))]
+    cron = read_cron(schedule.cron)
+    last_day = _day(now_ms, zone)
+    days = (last_day - _day(first_ms, zone)).days
+    total, newest = 1, [first_ms]
+    for back in range(-1, days + 2):  # a day more at both ends, as in `next_time`
+        day = last_day - timedelta(days=back)
+        begin_ms, end_ms = _instant(day, zone), _instant(day.replace(hour=23, minute=59), zone)
+        is_whole = begin_ms is not None and end_ms is not None and first_ms < begin_ms and end_ms <= now_ms
+        if is_whole and len(newest) > MISSED_RUNS_MAX:
+            total += _count(cron, day, zone)
+            continue
+        times = list(takewhile(lambda one: one <= now_ms, _times(cron, day, zone, first_ms)))
+        total += len(times)
+        newest += times
+    return total, sorted(newest)[-MISSED_RUNS_MAX:]
