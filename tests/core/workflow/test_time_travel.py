@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from workflow_driver import Run, failed, ok
 
+from comity.core.document.slices import whole
 from comity.core.workflow import history
 from comity.core.workflow.graph import compile_program
 from comity.core.workflow.history import decode_event, encode_event
@@ -67,9 +68,9 @@ def test_a_version_that_would_have_done_the_same_may_take_a_waiting_run_over():
     while run.pending and not any(isinstance(one, history.Fired) for one in run.pending):
         run.apply(run.pending.pop(0))
     same = FLOW + "  - {from: w, to: end, when: 'response.status == \"success\"'}\n"
-    assert difference(run.program, compile_program(load(same)), run.history) is None
+    assert whole(difference(run.program, compile_program(load(same)), run.history)) is None
     other = compile_program(load(FLOW.replace("n > 5", "n > 50")))
-    found = difference(run.program, other, run.history)
+    found = whole(difference(run.program, other, run.history))
     assert found.number == 1
     assert "b = B/X" in str(found)
     assert "c = C/X" in str(found)
@@ -89,7 +90,7 @@ def test_a_run_that_moved_goes_on_with_its_new_version():
 
 def test_a_fork_keeps_what_was_recorded_and_leaves_the_rest_open():
     run = Run(FLOW, {"a": ok({"n": 9})}).go()
-    made = forked(run.program, run.program, run.history, at=2, run_id="other")
+    made = whole(forked(run.program, run.program, run.history, at=2, run_id="other"))
     assert made[0].run_id == "other"
     assert len(made) == 2
     _, left = fold(run.program, made)
@@ -98,17 +99,17 @@ def test_a_fork_keeps_what_was_recorded_and_leaves_the_rest_open():
 
 def test_a_fork_with_a_changed_reply_goes_the_other_way_without_calling():
     run = Run(FLOW, {"a": ok({"n": 9})}).go()
-    made = forked(run.program, run.program, run.history, at=len(run.history), run_id="x", replies={"a": ok({"n": 1})})
+    made = whole(forked(run.program, run.program, run.history, at=len(run.history), run_id="x", replies={"a": ok({"n": 1})}))
     _, left = fold(run.program, made)
     assert [one.node for one in left if isinstance(one, history.Call)] == ["c"]
 
 
 def test_a_fork_with_changed_input_calls_again_only_what_depends_on_it():
     run = Run(FLOW, {"a": ok({"n": 9})}, input={"v": 1}).go()
-    made = forked(run.program, run.program, run.history, at=len(run.history), run_id="x", data={"v": 2})
+    made = whole(forked(run.program, run.program, run.history, at=len(run.history), run_id="x", data={"v": 2}))
     _, left = fold(run.program, made)
     assert [one.node for one in left if isinstance(one, history.Call)] == ["a"]
-    made = forked(run.program, run.program, run.history, at=len(run.history), run_id="x", data={"v": 1, "unused": 2})
+    made = whole(forked(run.program, run.program, run.history, at=len(run.history), run_id="x", data={"v": 1, "unused": 2}))
     planner, _ = fold(run.program, made)
     assert planner.finish == run.finish
 
@@ -117,7 +118,7 @@ def test_a_fork_outside_of_the_history_is_refused():
     run = Run(FLOW, {"a": failed()}).go()
     for at in (0, len(run.history) + 1):
         with pytest.raises(CallerError, match="fork at 1 to"):
-            forked(run.program, run.program, run.history, at=at, run_id="x")
+            whole(forked(run.program, run.program, run.history, at=at, run_id="x"))
 
 
 @pytest.mark.parametrize(
@@ -180,9 +181,9 @@ def test_a_fork_takes_the_outcome_of_every_step_that_asks_for_the_same_and_of_no
     run.go()
     assert run.finish.status == "completed"
     new = compile_program(load(SUMS.replace(*change)), {})
-    made = forked(run.program, new, run.history, at=len(run.history), run_id="fork")
+    made = whole(forked(run.program, new, run.history, at=len(run.history), run_id="fork"))
     assert [type(one).__name__ for one in made] == kinds.split()
     assert made[0].run_id == "fork"
     for at in (0, len(run.history) + 1):
         with pytest.raises(CallerError, match=f"fork at 1 to {len(run.history)}, not {at}"):
-            forked(run.program, new, run.history, at=at, run_id="fork")
+            whole(forked(run.program, new, run.history, at=at, run_id="fork"))

@@ -80,6 +80,7 @@ nodes:
   y: {set: 1}
 edges: [{from: x, to: x, when: 'response.data.n < 140', max: 140}, {from: x, to: y, else: true}]
 """
+LOOPS_AND_ASKS = LOOPS.replace("y: {set: 1}", 'y: {ask: "Go on?", options: [yes, no]}')
 ASKS = """
 workflow: asks
 nodes:
@@ -677,6 +678,40 @@ def test_a_forked_run_that_waits_goes_on_with_its_answer_and_is_accepted_as_any_
             await node.workflows.answer(fork.run_id, record.questions[0].question_id, "yes")
             assert (await fork.result()).data == {"n": 3, "answer": "yes"}
             assert first.record.status == "waiting"
+
+    asyncio.run(main())
+
+
+def test_others_have_their_turn_while_a_long_run_is_forked_or_moved(store):
+    async def main():
+        async with Node(team(), store=store) as node:
+            node.workflows.add(LOOPS_AND_ASKS)
+            first = await node.workflows.start("loops", user_id="u")
+            await until(node, first.run_id, "waiting")
+            slices = node._path.slices
+            begun = slices.count
+            await node.workflows.fork(first.run_id)
+            forked = slices.count
+            await node.workflows.migrate(first.run_id, load(f"{LOOPS_AND_ASKS}output: {{new: true}}"))
+            assert min(forked - begun, slices.count - forked) >= 140 // MOMENTS_A_SLICE
+
+    asyncio.run(main())
+
+
+def test_a_run_that_goes_on_while_its_history_is_compared_stays_with_its_version():
+    asks_twice = LOOPS_AND_ASKS.replace("140", "600").replace(", options: [yes, no]}", '}\n  z: {ask: "Really?", after: [y]}')
+
+    async def main():
+        async with Node(team()) as node:
+            node.workflows.add(asks_twice)
+            first = await node.workflows.start("loops", user_id="u")
+            record = await until(node, first.run_id, "waiting")
+            moving = asyncio.create_task(node.workflows.migrate(first.run_id, load(f"{asks_twice}output: {{new: true}}")))
+            await asyncio.sleep(0)
+            await first.answer(record.questions[0].question_id, "yes")
+            with pytest.raises(CallerError, match="does not wait here"):
+                await moving
+            assert (await until(node, first.run_id, "waiting")).questions[0].text == "Really?"
 
     asyncio.run(main())
 

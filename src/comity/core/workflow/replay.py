@@ -6,12 +6,13 @@ All of it is the planner over recorded events; nothing is called.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from comity.core.document.slices import Sliced
 from comity.core.workflow import history
 from comity.core.workflow.graph import Program
 from comity.core.workflow.history import Command, Event
@@ -19,6 +20,7 @@ from comity.core.workflow.planner import Planner
 from comity.errors import CallerError
 
 Programs = Callable[[str], Program]  # from a content hash
+_SLICE_EVENTS: Final = 64  # replayed between two pauses, in a millisecond or so
 
 
 class Moment(Struct, frozen=True):
@@ -106,10 +108,14 @@ class Difference(Struct, frozen=True):
         return f"after event {self.number} ({in_words(self.event)}) the run's version does {was}, the new one {now}"
 
 
-def difference(old: Program, new: Program, events: Iterable[Event], programs: Programs | None = None) -> Difference | None:
+def difference(
+    old: Program, new: Program, events: Iterable[Event], programs: Programs | None = None
+) -> Sliced[Difference | None]:
     """Return where a new version would have done something else over this history; None proves that the run may move to it."""
     ahead = Planner(new)
     for moment in moments(old, events, programs):
+        if moment.number % _SLICE_EVENTS == 0:
+            yield
         before = [_comparable(one) for one in moment.commands]
         after = [_comparable(one) for one in ahead.apply(moment.event)]
         if before != after:
@@ -176,7 +182,7 @@ def forked(
     data: Any = ...,
     replies: Mapping[str, dict[str, Any]] | None = None,
     programs: Programs | None = None,
-) -> list[Event]:
+) -> Sliced[list[Event]]:
     """Return the history of a new run that did the same as another until event `at`, which it leaves open.
 
     `data` is another input, `replies` are other replies by activation, `new` may be another version. Steps that come out the
@@ -188,7 +194,7 @@ def forked(
         )
     memory: dict[tuple[str, int], tuple[bytes, Event]] = {}
     outside: list[Event] = []
-    placed = _placed(old, events[:at], programs)
+    placed = yield from _placed(old, events[:at], programs)
     for event, command in placed:
         if command is not None:
             memory[_key(command)] = (_comparable_call(command), event)
@@ -204,16 +210,20 @@ def forked(
     while waiting or others:
         outcome = _recorded(waiting.pop(0), memory, replies or {}) if waiting else others.pop(0)
         if outcome is not None:
+            if len(made) % _SLICE_EVENTS == 0:
+                yield
             made.append(outcome)
             waiting += planner.apply(outcome)
     return made
 
 
-def _placed(program: Program, events: Sequence[Event], programs: Programs | None) -> list[tuple[Event, Command | None]]:
+def _placed(program: Program, events: Sequence[Event], programs: Programs | None) -> Sliced[list[tuple[Event, Command | None]]]:
     """Return events with the commands they are the outcome of, None for those that came by themselves."""
     open_: dict[int, Command] = {}
     found: list[tuple[Event, Command | None]] = []
     for moment in moments(program, events, programs):
+        if moment.number % _SLICE_EVENTS == 0:
+            yield
         event = moment.event
         number = getattr(event, "step", None) or getattr(event, "timer", None) or getattr(event, "question", None)
         found.append((event, None if number is None else open_.get(number)))

@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from comity.core.document.slices import Sliced, whole
 from comity.core.envelope.envelope import Reply
 from comity.core.envelope.request_id import chosen_id_problem
 from comity.core.workflow import history
@@ -141,15 +142,17 @@ class TimeTravel(Library, ABC):
             check_input(new, input)
             input = await self.told.value(record, input, "input")  # noqa: A001
         made_id = new_run_id or self.path.ids.new_request(self.now_ms())[0]
-        made = forked(
-            old,
-            new,
-            events,
-            at=len(events) if at is None else at,
-            run_id=made_id,
-            data=input,
-            replies=changed,
-            programs=self.store.program,
+        made = await self.path.slices.run(
+            forked(
+                old,
+                new,
+                events,
+                at=len(events) if at is None else at,
+                run_id=made_id,
+                data=input,
+                replies=changed,
+                programs=self.store.program,
+            )
         )
         started = made[0]
         assert isinstance(started, history.Started)
@@ -172,9 +175,11 @@ class TimeTravel(Library, ABC):
 
     def compare(self, run_id: str, workflow: Definition | str) -> Difference | None:
         """Return where a new version would have done something else in this run; None if it may move there."""
-        record = self.get(run_id)
+        return whole(self._difference(self.get(run_id), workflow))
+
+    def _difference(self, record: RunRecord, workflow: Definition | str) -> Sliced[Difference | None]:
         new = self.store.pin(self._found(workflow), self._library)
-        return difference(self._first_program(record), new, self.store.events(run_id), self.store.program)
+        return difference(self._first_program(record), new, self.store.events(record.run_id), self.store.program)
 
     async def migrate(self, run_id: str, workflow: Definition | str) -> RunRecord:
         """Move a waiting run to a new version, if its history proves that both agree so far.
@@ -184,17 +189,17 @@ class TimeTravel(Library, ABC):
         record = self.get(run_id)
         if record.status.has_ended:
             raise CallerError(f"run {run_id} has ended", code="WORKFLOW_STATE_CONFLICT")
-        found = self.compare(run_id, workflow)
+        count = self._parked.get(run_id)
+        found = await self.path.slices.run(self._difference(record, workflow))
         if found is not None:
             raise CallerError(
                 f"run {run_id} stays with its version: {found}", code="WORKFLOW_MIGRATION_REFUSED", event=found.number
             )
         definition = self._found(workflow)
         new = self.store.pin(definition, self._library)
-        if run_id not in self._parked:
+        if count is None or self._parked.get(run_id) != count:  # it may have gone on while its history was read
             raise CallerError(f"run {run_id} does not wait here; move it while it waits", code="WORKFLOW_STATE_CONFLICT")
         moved = history.Migrated(self.now_ms(), new.hash)
-        count = self._parked[run_id]
         self._parked[run_id] = count + 1
         record = replace(
             record,
