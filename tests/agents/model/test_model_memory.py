@@ -103,6 +103,23 @@ def test_code_that_asks_for_an_input_that_is_known_is_given_it():
     assert runs == [None, 2024]
 
 
+def test_what_a_caller_gave_is_never_replaced_by_what_is_known():
+    clerk, runs = Agent("clerk"), []
+    boss = Agent("boss")
+
+    @clerk.capability("TAX")
+    async def tax(ctx: Context, year: int, country: str = "") -> Reply:
+        runs.append((year, country))
+        return Reply.success() if country else Reply.needs_input("Which?", data={"missing": ["year", "country"]})
+
+    @boss.capability("message")
+    async def pass_on(ctx: Context) -> Reply:
+        return await ctx.call("clerk", "TAX", {"year": 2020})
+
+    assert ask([boss, clerk], "year: 2024", "country: Canada").ok
+    assert runs == [(2020, ""), (2020, "Canada")]
+
+
 def test_code_that_has_done_something_is_not_run_again_but_its_caller_is_told_what_is_known():
     agent, runs = taxes(calls_first=True)
     reply = ask([agent], "year: 2024")

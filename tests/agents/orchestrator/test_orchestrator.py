@@ -299,6 +299,8 @@ async def test_an_analysis_already_presented_is_referred_to_and_not_run_again_un
         await ask(node, "calculate the net present value", {**FLOWS, "discount_rate": 0.1})
         await ask(node, "calculate the net present value", FLOWS, session_id="other")
         assert len(office.codes) == 4
+        monitor = await node.call("ORC", "ORC_MONITOR", user_id="u")
+    assert monitor.data["totals"]["repeated"] == 1
 
 
 async def test_an_analysis_that_is_no_longer_fresh_is_run_again() -> None:
