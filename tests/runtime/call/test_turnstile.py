@@ -223,6 +223,18 @@ async def test_a_call_of_a_user_with_many_calls_begins_in_no_turn_in_which_anoth
     assert (turnstile.begin(request("r", user_id="bob")) is not None) is waits
 
 
+@pytest.mark.parametrize(("calls", "waits"), [(FEW, False), (FEW + 1, True)])
+async def test_a_call_of_a_user_with_many_calls_begins_behind_the_line_of_another(calls, waits):
+    loop, pace = asyncio.get_running_loop(), Pace()
+    turnstile = Turnstile(loop, pace)
+    for _ in range(calls):
+        pace.note_call(BOB, loop.time())
+    for _ in range(ENTER_MOST + 1):
+        turnstile.enter(request("r", user_id="eve"))
+    await asyncio.sleep(0)  # in the next turn of the loop nothing has entered yet
+    assert (turnstile.begin(request("r", user_id="bob")) is not None) is waits
+
+
 def test_while_other_work_that_can_wait_rests_a_line_rests_too():
     async def main() -> None:
         loop = asyncio.get_running_loop()
