@@ -109,6 +109,7 @@ class PatternDetector:
     reach: int = 32  # characters allowed between the context word and the value
     not_after: LatePattern | None = None  # what the text before, values in it hidden, may not end with
     not_near: LatePattern | None = None  # words before that say what else it is
+    not_beside: LatePattern | None = None  # what the words behind begin with where they say what else it is
     keys: LatePattern | None = None  # what a JSON key must end with for a number under it; as its words if None
     trailing: bool = False  # whether the context word may also follow: "123456789 is my SSN"
     alone: bool = False  # whether a value without a label may not stand right beside the word for a thing
@@ -116,6 +117,7 @@ class PatternDetector:
     shape_chars_max: int = SHAPE_CHARS_MAX  # how far right of where it begins to match the pattern looks
     heads: bool = True  # whether the head of a column may be the context
     is_number: bool = False  # whether the value needs context, and its first word has a digit in it
+    judged_by: Callable[[str], PatternDetector] | None = None  # what judges the words around a value, if that depends on it
     group: str | int = field(init=False)  # which of the pattern is the value
 
     def __post_init__(self) -> None:
@@ -125,7 +127,7 @@ class PatternDetector:
 
     def prepare(self) -> None:
         """Compile the patterns that are otherwise compiled on first use."""
-        compile_all(self.pattern, self.not_after, self.not_near, self.keys)
+        compile_all(self.pattern, self.not_after, self.not_near, self.not_beside, self.keys)
         _compiled(self.first)
         if self.context is not None:
             self.context.prepare()
@@ -215,7 +217,7 @@ class PatternDetector:
         """Return whether a value counts of which `said` stands before it and `after` behind it."""
         if said is Before.EXCLUDED or said is Before.ENOUGH:
             return said is Before.ENOUGH
-        if COUNTED.match(after):
+        if COUNTED.match(after) or (self.not_beside is not None and self.not_beside.compiled.match(after)):
             return False
         if said is not Before.NO_LABEL:
             return said is Before.OWN_LABEL

@@ -22,6 +22,7 @@ from comity.core.redaction.births import ANIMAL, ANIMAL_KEYS, are_of_animal
 from comity.core.redaction.candidates import Span
 from comity.core.redaction.detector import Detector, PatternDetector
 from comity.core.redaction.labelled import LabelledDetector
+from comity.core.redaction.machines import ADDRESS_KEYS, are_of_network
 from comity.core.redaction.policy import DEFAULT_POLICY, Action, Policy
 from comity.core.redaction.scan import DEFAULT_SCANNER, Scanner
 from comity.core.redaction.search import SHORT_CHARS, Memory, Wall
@@ -388,7 +389,9 @@ def _heads(row: Any) -> tuple[str, ...]:
 
 def _of_one(words: str) -> str:
     """Return the words over a list as the words over one of its items: "passport numbers" becomes "passport number"."""
-    return words[:-2] if words.endswith("sses") else words[:-1] if words.endswith("s") and words[-2:] != "ss" else words
+    if words.endswith("sses"):
+        return words[:-2]
+    return words[:-1] if words.endswith("s") and not words.lower().endswith(("ss", "dns")) else words
 
 
 def _names_in(value: dict[Any, Any], roles: tuple[_Role, ...]) -> tuple[str, str]:
@@ -586,6 +589,7 @@ class _Walk:
         name, kind = _names_in(value, roles)
         has_version = not _VERSIONS.isdisjoint(value)
         has_login = _has_login(value, keys)
+        is_network = are_of_network(value)
         every_key = list(value) if len(value) > AHEAD_TEXTS else ()
         for index, (key, item) in enumerate(value.items()):
             if index % AHEAD_TEXTS == 0 and every_key:
@@ -611,6 +615,8 @@ class _Walk:
                 words = named_user(words, keys[-1] if keys else "")
             if has_version and key in _OF_VERSIONS:
                 words = f"{words} version"
+            elif is_network and key in ADDRESS_KEYS:
+                words = f"subnet {words}"
             place = f"{path}.{hidden}" if path else hidden
             role = roles[index] if roles else _role(key)
             if role in _NAMES_OTHERS and (said := _name_of(role, item)):

@@ -27,6 +27,7 @@ _SAMPLE = (
     "tel 2345678, mail ann@example.com, SSN 219-09-9999, born 1984-03-12, card 4111 1111 1111 1111, password: hunter2!, my"
     " password is hunter2! and 0171 2345678 is my phone, username: ada_1, user: ada, 12 Elm Street, 10115 Berlin, passport"
     " X1234567, IBAN DE02120300000000202051, PESEL 44051401359, 203.0.113.42, account number 123456789, a n n @ b . c o,"
+    " seen at 10.1.2.3, fd00::a:1:2 and 2001:db8::a:1,"
     " call 4165550123\nuser,password\nada,hunter2!\n"
 )
 _CLEAN_MAX, _CLEAN_BYTES_MAX = 512, 2048

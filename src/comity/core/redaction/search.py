@@ -206,7 +206,7 @@ class Search:
             if isinstance(detector, LabelledDetector):
                 if length := self._length(detector, text[start:stop], before, after):
                     current = Span(start, start + length, detector)
-            elif self._fits(detector, before, after):
+            elif self._fits(detector, text[start:stop], before, after):
                 current = Span(start, stop, detector)
         return current
 
@@ -223,9 +223,11 @@ class Search:
         else:
             self.pass_by(span)
 
-    def _fits(self, detector: Detector, before: str, after: str) -> bool:
+    def _fits(self, detector: Detector, value: str, before: str, after: str) -> bool:
         if not isinstance(detector, PatternDetector):
             return detector.fits(before, after)
+        if detector.judged_by is not None:
+            detector = detector.judged_by(value)
         if detector.word not in before:
             return False
         kept, key = self.memory.before, (detector.name, before)
