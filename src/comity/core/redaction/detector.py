@@ -24,6 +24,7 @@ from comity.core.redaction.shapes import (
     LatePattern,
     compile_all,
     foreign_label_start,
+    is_called,
     is_joint,
     is_said_of_thing,
     is_things,
@@ -58,6 +59,7 @@ class Before(Enum):
     ENOUGH = auto()  # nothing, and nothing is needed
     OWN_LABEL = auto()
     FOREIGN_LABEL = auto()
+    THING = auto()  # the word for a thing stands right before it, which no list knows
     NO_LABEL = auto()
 
 
@@ -196,7 +198,7 @@ class PatternDetector:
             return Before.EXCLUDED
         words = as_words(before)
         if self.alone and is_things(before, "") and self._nearest_label(words) is not Before.OWN_LABEL:
-            return Before.FOREIGN_LABEL
+            return Before.THING if foreign_label_start(words) < 0 else Before.FOREIGN_LABEL
         if self.not_near is not None and self.not_near.compiled.search(words):
             return Before.EXCLUDED
         said = self._nearest_label(words)
@@ -219,6 +221,8 @@ class PatternDetector:
             return said is Before.ENOUGH
         if COUNTED.match(after) or (self.not_beside is not None and self.not_beside.compiled.match(after)):
             return False
+        if said is Before.THING:
+            return is_called(after)
         if said is not Before.NO_LABEL:
             return said is Before.OWN_LABEL
         if self.need is Need.NO_FOREIGN_LABEL:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from comity.core.redaction.detector import Category
+from comity.core.redaction.detector import Category, Need, PatternDetector
 from comity.core.redaction.labelled import LabelledDetector, Rule
 from comity.core.redaction.labels import BEFORE_RING, PHONE
-from comity.core.redaction.shapes import LatePattern, digits_of
+from comity.core.redaction.shapes import AT_DIGIT, BEFORE, CALLED, HINT_AFTER_LETTER, LatePattern, digits_of
 
 _ENGLISH = "US GB AU IN IE NZ ZA SG HK PH NG KE MY"
 _REGIONS = (
@@ -54,6 +54,29 @@ _CHAT = (
     r"|(?:nomor|nmr|no\.?) wa|wa (?:saya|aku|ku|dia)"
 )
 _WHERE = "fixe|fijo|fisso|festnetz|büro|bureau|ufficio|oficina|kantoor|biuro|kontor|toimisto|офис"  # where the phone is
+# The phone that stays at home; in Spain, Portugal and Czechia its number begins as a mobile's does.
+_LANDLINE = (
+    r"(?:teléfono )?fijo|l[ií]nea fija|(?:telefone |telem[oó]vel |rede )?fix[oa]|(?:telefon )?stacjonarny"
+    r"|pevn(?:á linka|ý telefon)"
+    r"|vezetékes(?: szám)?|(?:hem|hjemme|fast)telefon|vaste? (?:lijn|nummer|telefoon)|lankapuhelin|fiksni(?: telefon)?"
+    r"|стационар(?:ный|ний|ен)|городской|домашний|міський"
+)
+# "Number on the display": where the number of a caller is read.
+_SHOWN = (
+    r"(?:number|nummer|num[eé]ro|número|numer|nummeret|číslo|номер)[ ,](?:[ ]?(?:which|that|der|die|som) )?(?:(?:that )?"
+    r"(?:came|showed|popped) up|shown|displayed|showing|affiché|angezeigte?|visualizzato|mostrado|wyświetlony"
+    r"|que (?:sale|salió|aparece|apareceu)|(?:(?:affiché|visualizzato|angezeigt|shown|displayed) )?"
+    r"(?:on|in|im|op|på|sul|sulla|en|na|à|nel|no|auf|sur|i|di|v|на|у)"
+    r"(?: (?:the|my|our|her|his|their|la|el|het|le|su|mi|o|dem|der|l))?[ '’](?:caller |phone |mobile |handy)?"
+    r"(?:display|screen|handset|voicemail|answerphone|écran|répondeur|pantalla|contestador|scherm|schermo|visor|displayet|displayen"
+    r"|skärmen|skjermen|wyświetlaczu|ekranie|displeji|bildschirm|anrufbeantworter|экране|дисплее|екрані|дисплеї))"
+    r"|(?:display|handset|caller id) (?:shows?|showed|says|said|reads?)"
+)
+# Cases and prepositions that a number stands in where one calls it.
+_UNDER = (
+    r"unter(?: der(?: (?:ruf|telefon|handy|mobil)?nummer)?)?|numero(?:on|sta|ssa)|(?:sunat[ăa]?|contactat[ăa]?|găsit[ăa]?) la"
+    r"|na čísle|na číslo|pod numerem|на номер"
+)
 # Verbs of calling; the person who is called may stand behind them: "rappelez le plombier au 06 …".
 _CALL = (
     r"ll[aá]m[a-z]{1,5}|(?:ri)?chiam[a-z]{1,5}|r?appele[rz]|r?appelle|joindre|joignez|t[eé]l[eé]phone[rz]"
@@ -65,7 +88,7 @@ _CALL = (
 )
 # The same, and labels, of languages in which nine digits in three groups are a phone number.
 _CALL_IN_THREES = (
-    r"(?:llama(?:d|r|lo|la|le)?|ll[aá]me(?:n|lo|la|le)?)(?: al?)?|lig(?:ar|ue|uem)(?: para| ao?)?"
+    r"(?:llama(?:d|r|lo|la|le)?|ll[aá]me(?:n|lo|la|le)?)(?: al?)?|truc(?:a|ar|ui)(?: al?)?|lig(?:ar|ue|uem)(?: para| ao?)?"
     r"|(?:za|od)?dzwo[nń](?:i[cć]|cie)?|(?:za)?vol(?:at|[ae]j(?:te)?)|avis(?:ar|e|en|ad)(?: al?)?"
     r"|s?kontakt(?:ować|uj(?:cie|emy)?) się|kontaktujte"
 )
@@ -85,7 +108,11 @@ _RING_TO = r"ring til [^\W\d_]{3,20}"
 _RING = r"ring [^\W\d_]{3,16}(?:en|et)"  # also "ring token", so that groups of two are none
 _CONTENT = "text(?:ing|ed)?|message"  # "text: …" and `{"text": …}` hold any text
 _AT = (
-    r"(?:(?:call|text|ring|dial|reach|reached|contact|message|phone|erreichbar|available|reachable|joignable|bereikbaar"
+    r"(?:(?:ser |essere |être |worden |werden )?(?:contactad[oa]s?|llamad[oa]s?|avisad[oa]s?|localizad[oa]s?"
+    r"|chamad[oa]s?|(?:ri)?chiamat[oa]"
+    r"|contattat[oa]|rintracciabile|r?appelée?s?|jointe?s?|contactée?s?|(?:terug|op)?gebeld|bereiken|bereikt|angerufen"
+    r"|zurückgerufen|erreicht|kontaktiert|uppringd|ringas|nås|ringes|kontaktes|kontaktas|dosegljiv[aoi]?|dostup(?:an|na)|zastižen(?:[íay])?"
+    r"|elérhető|dihubungi)|(?:call|text|ring|dial|reach|reached|contact|message|phone|erreichbar|available|reachable|joignable|bereikbaar"
     r"|raggiungibile|reperibile|localizable|anträffbar|nåbar)(?:ing|ed"
     r"|able)?|ruf|rückruf|rückfragen|(?:an|zurück)?rufen|erreichen|joindre|appele[rz]|ll[aá]m[a-z]{1,5}|chiam[a-z]{1,5}"
     r"|bel(?:len)?|zadzwo[a-zń]{1,5}|soit[a-z]{1,7}|dzwo[nń][a-zć]{0,5}|telefon(?:ować|ieren|are)"
@@ -93,7 +120,8 @@ _AT = (
     r"|hívj(?:a|on)|suna[țt]i"
     r"|ring[ea]|pozovite"
     r"|(?:по)?звони(?:те|ть)?|(?:за)?телефонуйте|(?:за)?дзвоніть|обаждайте|ara(?:yın|yabilirsiniz)|ulaşabilirsiniz)"
-    r"(?:[ ](?:[^\W\d]|[.'’]){1,16}){0,4}?[ ](?:at|on|under|via|unter|auf|au|al|an|op|på|pod|numeroon|til|na|no|ao"
+    r"(?:[ ](?:[^\W\d]|[.'’]){1,16}){0,4}?[ ](?:at|on|under|via|unter|auf|au|al|an|op|på|pod|numeroon|til|na"
+    r"|no|ao|en(?: el)?|di"
     r"|para(?: [oa])?|по|на|за)"
 )
 # Keys of a number that may also be a count, and words in keys that say that it is one.
@@ -141,7 +169,7 @@ _AMOUNT = LatePattern(
     r"[ \u00a0]?(?:EUR|USD|PLN|CZK|COP|MXN|PEN|BRL|ARS|CLP|TRY|TL(?![A-Za-z])|Kč|zł|pesos|reais|mil(?![a-z]))"
 )
 _BARE = re.compile(r"[0-9]+")
-_BARE_DIGITS_MIN = 9
+_BARE_DIGITS_MIN, _CALLED_DIGITS_MIN = 9, 8
 _THREES = re.compile(r"[1-9][0-9]{2}(?:[ \u00a0][0-9]{3}){2}")
 _THREES_REGIONS = "ES PL CZ SK PT PE"
 _PAIRS = re.compile("[2-9][0-9](?:[ ][0-9]{2}){3}")
@@ -249,6 +277,24 @@ def _is_reached(value: str) -> bool:
     return _is_plausible(value) and (len(_number(value)) >= 9 or not _BARE.fullmatch(value))
 
 
+def _accept_called(value: str) -> int:
+    digits = digits_of(value)
+    return len(value) if len(digits) >= _CALLED_DIGITS_MIN and is_national(digits) else 0
+
+
+# "601 448 217, dzwonić rano": that one is to call it says that it is a phone number.
+PHONE_CALLED = PatternDetector(
+    name="phone_called",
+    type="PHONE",
+    category=Category.CONTACT,
+    priority=43,
+    pattern=LatePattern(rf"{BEFORE}[0-9]{{2,4}}(?:[ \u00a0.-][0-9]{{2,4}}){{2,4}}(?={CALLED}(?![^\W_]))", re.IGNORECASE),
+    first=rf"{AT_DIGIT}(?=[0-9]{{1,3}}[ \u00a0.-])",
+    hint=rf"[0-9]{CALLED}{HINT_AFTER_LETTER}",
+    accept=_accept_called,
+    need=Need.NO_FOREIGN_LABEL,
+    not_after=LatePattern("[0-9][-. ]$", end_chars=3),
+)
 PHONES = LabelledDetector(
     name="phone_named",
     type="PHONE",
@@ -264,9 +310,13 @@ PHONES = LabelledDetector(
            Rule(_CALL, _is_phone, is_valid_apart=_is_grouped),
            Rule(f"{_WEAK}|{_RING_ALONE}", _is_phone, LatePattern(r"[ ]of[ ]")), Rule(_CONTENT, _is_phone, with_colon=False),
            Rule(_CONTACT, _is_nordic, is_valid_apart=_is_nordic),
-           Rule(_CHAT, _is_phone, is_valid_apart=_is_grouped), Rule(_WHERE, _is_dialled), Rule(_REACH, _is_phone)],
+           Rule(_CHAT, _is_phone, is_valid_apart=_is_grouped),
+           Rule(_LANDLINE, _is_in_threes, is_valid_apart=_is_grouped, is_valid_described=_is_in_threes),
+           Rule(_SHOWN, _is_in_threes), Rule(_UNDER, _is_dialled), Rule(_WHERE, _is_dialled), Rule(_REACH, _is_phone)],
     hint_labels=f"{_LABELS_OF_HINT}|{_CHAT}|{_CONTACT}|{_CALL_IN_THREES}|contatt(?:are|ate|i)|contact(?:ez|e)|{PHONE}|{_WHERE}"
-    f"|{_REACH}|{_CALL}|{_DIAL}",
+    f"|{_LANDLINE}|{_SHOWN}|{_UNDER}|contactad[oa]s?|llamad[oa]s?|avisad[oa]s?|localizad[oa]s?|chamad[oa]s?|chiamat[oa]|contattat[oa]"
+    f"|rintracciabile|joints?|jointe|contacté|gebeld|bereiken|bereikt|angerufen|zurückgerufen|erreicht|kontaktiert|uppringd|ringas|nås"
+    f"|ringes|kontaktes|kontaktas|dosegljiv[aoi]?|dostup(?:an|na)|zastižen(?:[íay])?|elérhető|dihubungi|{_REACH}|{_CALL}|{_DIAL}",
     hint_value=r"[0-9](?:[ \u00a0\u202f./()\-\u2010-\u2015·•_]{0,3}[0-9]){6}",
     not_followed=_COUNTED,
     ids=False,

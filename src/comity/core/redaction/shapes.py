@@ -113,7 +113,7 @@ _FOREIGN_NOUNS = frozenset(
         "processo onderdeel bestelling factuur tekening część partia umowa sprawa rysunek zlecenie díl zakázka smlouva "
         "beställning ritning ärende заказ договор деталь партия артикул чертёж чертеж дело накладная счёт-фактура модель "
         "заказа договора партии накладной счета-фактуры посылка отправление comandă comanda factură produs articol"
-        " aviz sipariş ürün "
+        " rajszám kötegszám tételszám sorozatszám aviz sipariş ürün "
         "parça irsaliye sözleşme takip rendelés rendelésszám számla szerződés cikk cikkszám szállítólevél objednávky"
         " objednávce "
         "smlouvy zásilka zásielka zákazka zmluva zamówienia faktury umowy produktu przesyłka narudžba narudžbenica"
@@ -130,15 +130,17 @@ _FOREIGN_NOUNS = frozenset(
 _FOREIGN_LINKS = frozenset(
     re.findall(
         r"\S+",
-        "id no nr num number ref is was of nummer numero número numéro numărul numarası numer numru číslo szám номер номери"
+        "id no nr num number ref is was of nummer numero número numéro numărul numarası numer numru číslo szám"
+        " száma номер номери"
         " αριθμός nomor",
     )
 )
 # The same nouns in scripts without spaces between words, or with vowel signs in them, at the end of a text.
 _FOREIGN_ABROAD = re.compile(
-    r"(?:订单|訂單|型号|型號|零件|批次|编号|編號|貨號|货号|合同|发票|發票|运单|單號|单号|产品|商品|序列|注文|品番|製品|伝票|請求書?|見積|納品|契約|管理|受付|型番"
+    r"(?:订单|訂單|型号|型號|零件|批次|编号|編號|貨號|货号|合同|发票|發票|运单|單號|单号|产品|商品|序列|注文|品番|製品|伝票|請求書?|見積|納品|契約|管理|受付|型番|ロット|バッチ|部品|図面|型式|機番|製番|品目|出荷|入荷|追跡|送り状"
+    r"|予約|在庫|案件|(?:批|料|件|图|圖|机|機|柜|箱|桩|樁)(?:号|號)(?=\Z|[^碼码])|工单|工單|提单|提單|航班|图纸|圖紙|로트|롯트|배치|일련|도면|예약|재고"
     r"|製造|주문|품번|모델|송장|운송장|계약|제품|부품|청구서?|견적|시리얼)(?:番号|號碼|号码|编号|編號|号|號|번호)?\Z"
-    r"|(?:คำสั่งซื้อ|ใบแจ้งหนี้|ใบสั่งซื้อ|สินค้า|พัสดุ|สัญญา|รุ่น|ऑर्डर|चालान|इनवॉइस|उत्पाद|मॉडल|बिल"
+    r"|(?:ล็อต|ล๊อต|คำสั่งซื้อ|ใบแจ้งหนี้|ใบสั่งซื้อ|สินค้า|พัสดุ|สัญญา|รุ่น|ऑर्डर|चालान|इनवॉइस|उत्पाद|मॉडल|बिल"
     r"|अनुबंध)(?: ?(?:संख्या|नंबर|เลขที่))?\Z"
     r"|(?:ال)?(?:طلب|طلبية|فاتورة|شحنة|عقد|منتج|موديل|قطعة)(?: رقم)?\Z|(?:הזמנה|חשבונית|משלוח|חוזה|מוצר|דגם|פריט)\Z"
     r"|(?:đơn hàng|hóa đơn|vận đơn|sản phẩm|hợp đồng)(?: số)?\Z",
@@ -210,6 +212,7 @@ _GAP_WORDS = PERSONS | frozenset(
         "changed updated corrected amended set switched geändert aktualisiert modifié cambiado cambiato alterado "
         "zmieniony изменён στις w we v в assigned raw uh um erm er eh "
         "thuis werk privé privat zuhause hjem hem koti casa mine mein meins meiner meu mío mien mio mijne moje mój mon mi "
+        "there over abroad dort là allí ahí ali lì daar tam там der där siellä orada "
         "order sí sim oui ja tak да yeah yep caller customer agent rep patient pt ",
     )
 )
@@ -273,6 +276,9 @@ _BESIDE_ALONE = frozenset(
         "mail card licence license plate address zip postcode username password resident citizen employee patient "
         "customer client member person holder tenant belongs zero nine two three four five six seven eight toll appears "
         "matches worked issued verified nhs ssn sin id gerne och eller på mitt min na od lub albo po numer mój dzwoń "
+        "over om tussen zwischen entre tra fra mellan mellem między mezi između pomiędzy angående vedrørende gällende ni "
+        "száma poslije posle nakon prije kad kada samo pevná на по за с со от до и или номер номера номеру моб"
+        " тел мой мій моят "
         "zadzwoń heute morgen morgens abends vormittags nachmittags jetzt sofort immer nur noch bis seit wenn falls da weil "
         "demain matin soir maintenant toujours après avant dès si car mais hoy mañana tarde noche ahora siempre después antes "
         "desde hasta si porque pero oggi domani mattina sera adesso sempre dopo prima se perché ma hoje amanhã manhã "
@@ -309,7 +315,21 @@ _CALLS = re.compile(
     r"|escr[ií]be(?:me|le)?|lig(?:ar|ue|uem)|cham(?:a|ar|e)|fala|ruf(?:e|t|en)?|schreib(?:e|t|en)?|meld(?:e|et|en)"
     r"|frag(?:e|t|en)?|bel(?:len)?|skriv|(?:za)?dzwo[nń](?:cie)?|napisz|(?:za)?volej(?:te)?|napi[sš](?:te)?|soita"
     r"|звони(?:те)?|набери(?:те)?|пиши(?:те)?|ara(?:yın)?|hubungi|telp"
+    r"|(?:an|zurück|durch)gerufen|erreich(?:t|en|bar)|(?:an|zurück)rufen|kontaktier(?:t|en)|(?:terug|op)?gebeld|(?:terug)?bellen"
+    r"|bereik(?:t|en|baar)|r?appelée?|rappeler|joindre|jointe?|ringas|ringes|uppringd|oddzwonić|zadzwonić|zavolat|nazvati|zovite"
 )
+# "…, call after six", "…, телефонувати вранці": what asks to call a number that stands before it. Rust's engine reads it too.
+CALLED: Final = (
+    r"[,;.]?[ ](?:[–—\-][ ])?(?i:(?:(?:please|bitte|merci de|por favor|proszę|prosím|vennligst|lütfen)[ ])?"
+    r"(?:(?:call|ring|phone|text)[ ](?:him|her|me|us|them|back|after|before|between|any ?time|only|when|mornings?|evenings?)"
+    r"|(?:appelez|rappelez|appeler|rappeler|llam[ae]|llamar|llamad|chiamare|chiamate|chiami|ligue|ligar|chamar|bellen|anrufen|rufen"
+    r"|ringe|ringa|soittaa|soita|hívja|hívják|hívd|sunați|trucar?|volat|volejte|zavolat|zavolejte|dzwonić|dzwoń|zadzwonić"
+    r"|helista(?:da|ge)?|skambin(?:ti|kite)|zvan[īi]t|hringj?a|piga|gọi|звонить|звоните|звони|телефонувати|дзвонити|дзвоніть"
+    r"|звъни(?:те)?|обаждай(?:те)?|τηλεφωνήστε|aramak|arayın|nazvati|zovite|hubungi|ring[ ](?:før|etter|efter"
+    r"|innan|helst|gerne|gärna)))"
+    r")"
+)
+_CALLED = re.compile(rf"{CALLED}(?![^\W_])")
 _WORD_BEFORE = re.compile(r"(?:(?<![^\s(])(?P<word>[^\W\d_]{2,})\.?[ ]|[0-9]/[A-Z]{1,3}[ ])\Z")
 _WORD_BEHIND = re.compile(r"[ ](?P<word>[a-z][^\W\d_]{2,24})(?![\w=:])")
 
@@ -327,6 +347,11 @@ def is_things(before: str, after: str) -> bool:
             return True
     behind = _WORD_BEHIND.match(after)
     return behind is not None and behind["word"] not in _BESIDE_ALONE and not _CALLS.fullmatch(behind["word"])
+
+
+def is_called(after: str) -> bool:
+    """Return whether the words behind a number ask to call it."""
+    return _CALLED.match(after) is not None
 
 
 _SAID = re.compile(

@@ -15,7 +15,7 @@ from comity.core.redaction.labelled import LabelledDetector
 from comity.core.redaction.national import NATIONAL
 from comity.core.redaction.network import NETWORK
 from comity.core.redaction.passwords import PASSWORDS
-from comity.core.redaction.phones import PHONES
+from comity.core.redaction.phones import PHONE_CALLED, PHONES
 from comity.core.redaction.place import PLACE
 from comity.core.redaction.secrets import SECRETS
 from comity.core.redaction.spoken import SPOKEN
@@ -33,6 +33,7 @@ DETECTORS: Final[tuple[PatternDetector | LabelledDetector, ...]] = tuple(
             *CONTACT,
             *USER_NAMES,
             PHONES,
+            PHONE_CALLED,
             *SPOKEN,
             *PLACE,
             *NETWORK,
