@@ -7,8 +7,7 @@ where it may be that of a person's device, and left where the words beside it na
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
-from typing import Any, Final
+from typing import Final
 
 from comity.core.redaction.shapes import LatePattern
 
@@ -24,7 +23,8 @@ _MACHINES = (
     r"|masquerade|iptables|nft|firewalls?|fw|acls?|permits?|switch(?:es)?|access points?|aps?|controllers?|management|mgmt|oob"
     r"|ipmi|bmc|idrac|ilo|plcs?|hmis?|scada|modbus|opc[ -]?ua|bacnet|rtus?|inverters?|sensors?|printers?|plotters?|cameras?|nvr"
     r"|nas|san|ups|pdus?|vms?|hypervisors?|esxi|proxmox|servers?|databases?|db|(?:redis|postgres|mysql|kafka)(?!:)|brokers?|scopes?"
-    r"|pools?|ranges?|hosts file|traceroute|arp"
+    r"|pools?|ranges?|hosts file|traceroute|arp|ping|dig|nslookup|telnet|nmap|allow|deny|(?:rout|serv|print"
+    r"|skriv)(?:er)?(?:e[nr]|n|aren)"
     r"|(?:standard|netz)gateways?|netzmaske|subnetz|schnittstellen?|namensserver|zeitserver|drucker|steuerung|passerelle|routeur"
     r"|commutateur|masque|serveurs?|imprimante|automate|sous-réseau|puerta de enlace|pasarela|enrutador|conmutador|máscara"
     r"|servidor(?:es)?|impresora|interfaz|subred|instradamento|maschera|stampante|interfaccia|sottorete|commutatore|roteador"
@@ -50,10 +50,12 @@ _PERSONAL = (
 # Behind the word for a machine, perhaps with more words, or addresses in clear, between; in a URL it is what serves.
 OF_MACHINE: Final = (
     rf"(?:\A(?!(?s:.*)(?<![^\W\d_])(?:{_PERSONAL})(?![^\W\d_]))(?s:.*)"
-    rf"(?:(?<![^\W\d_])(?:{_MACHINES})(?![^\W\d_])|{_MACHINES_ABROAD})[^!?\n]{{0,48}}|(?<![a-z])[a-z][a-z0-9+.]{{2,10}}://)$"
+    rf"(?:(?<![^\W\d_])(?:{_MACHINES})(?![^\W\d_])|{_MACHINES_ABROAD})[^!?\n]{{0,48}}"
+    rf"|(?<![a-z])[a-z][a-z0-9+.]{{2,10}}://|[0-9]\.[0-9]{{1,3}}[ ]?(?:-|–|to)[ ])$"
 )
 BESIDE_MACHINE: Final = LatePattern(
-    rf"[ ](?:(?:dev|metric|netmask|mask)(?![a-z])|255\.|(?:(?:is|was|as|=|–|-|ist|est|es|è|é|jest)[ ]|\()"
+    rf"[ ]?(?:-|–|to)[ ]?[0-9]{{1,3}}\.[0-9]|[ ](?:(?:dev|metric|netmask|mask)(?![a-z])|255\.|(?:(?:is|was|as|="
+    rf"|–|-|ist|est|es|è|é|jest)[ ]|\()"
     rf"(?:(?:the|our|a|its|der|die|das|unser|le|la|el|il|lo)[ ])?(?:[a-z]{{3,8}}[ ])?(?:{_MACHINES})(?![^\W\d_]))",
     re.IGNORECASE,
 )
@@ -65,26 +67,3 @@ OF_EXAMPLE: Final = (
 BESIDE_EXAMPLE: Final = LatePattern(
     rf"[ ](?:\(|(?:is|are|was|as|=|–|-|comes|from)[ ])(?:[a-z]{{1,12}}[ ]){{0,4}}?(?:{_EXAMPLES})(?![a-z])", re.IGNORECASE
 )
-# In an object with one of these keys the values of `ADDRESS_KEYS` are those of a network, unless it is about a person.
-_NETWORK_KEYS = frozenset(
-    re.findall(
-        r"\w+",
-        "subnet netmask mask gateway gw vlan vlan_id vlanId cidr prefix prefixlen prefix_length prefixLength broadcast dns"
-        " nameserver nameservers mtu interface iface listen peers route routes dhcp",
-    )
-)
-ADDRESS_KEYS: Final = frozenset(
-    re.findall(r"\w+", "ip ip4 ip6 ipv4 ipv6 address addr ip_address ipAddress ip_addr inet inet6 host from to start end")
-)
-_PERSON_KEYS = frozenset(
-    re.findall(
-        r"\w+",
-        "user username user_name userName user_id userId login email mail client client_id customer employee owner session"
-        " session_id sessionId person guest member subscriber device_owner benutzer usuario utilisateur utente",
-    )
-)
-
-
-def are_of_network(keys: Collection[Any]) -> bool:
-    """Return whether the keys of an object say that its addresses are those of a network."""
-    return not _NETWORK_KEYS.isdisjoint(keys) and _PERSON_KEYS.isdisjoint(keys)

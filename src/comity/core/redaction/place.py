@@ -196,6 +196,11 @@ _POSTAL_ABROAD = (
     r"|codice (?:di avviamento )?postale"
     r"|c\.p|cod po[sșş]tal|poštová|pasta indekss|pašto kodas|sihtnumber|পোস্ট কোড|पिन कोड|पिनकोड|pin ?code"
 )
+# `{"ulica": …, "kod": "50-102", "miasto": …}`: the siblings of such a key say that it is a postal code.
+_CODE_HINT = (
+    r"\"(?i:kod|c[oó]d(?:e|igo|ice)?|kód|код|pc|cp|cap|cep|npa|irsz|psc|post(?:nr)?)\\?\"\s?:\s?\\?\"?"
+    r"[0-9]{2}(?:[0-9]{3}|-[0-9]{3}|[0-9]{2}\\?\"|[0-9][ \-][0-9]{2})"
+)
 _ADDRESS_WORDS = words(
     r"(?:home|street|mailing|postal|shipping|billing|delivery|residential)?\s?address(?:\s?line)?(?:\s?[0-9])?",
     r"lives?\s?(?:at|in|on)",
@@ -571,7 +576,7 @@ PLACE: tuple[PatternDetector, ...] = (
             rf"|[0-9]{{3}}[ ][0-9]{{2}}|[0-9]{{6,7}}|[0-9]{{4}}){AFTER_DIGIT}"
             rf"(?![ ](?!and|or|please|is|in|for|to|was|with)[a-z]{{3}})"
         ),
-        hint=rf"(?i:{in_hint(_POSTAL_ABROAD)}|zip){HINT_GAP}[0-9]{{2}}",
+        hint=rf"(?i:{in_hint(_POSTAL_ABROAD)}|zip){HINT_GAP}[0-9]{{2}}|{_CODE_HINT}",
         need=Need.CONTEXT,
         is_number=True,
         context=words(
@@ -594,7 +599,7 @@ PLACE: tuple[PatternDetector, ...] = (
         hint=rf"(?:(?i:zip|plz|post[ _\-]?(?:al|code|leit)|code[ _\-]?postal"
         rf"|cap[^a-z]|cep[^a-z]|c\.p|[иі]ндекс|postinumero|codice|kode[ _\-]?pos|posta[ _\-]?kodu|รหัสไปรษณีย์|מיקוד)"
         rf"|CAP|CEP|PSČ|NPA|CP|邮编|郵便|우편){HINT_GAP}{HINT_BEFORE_DIGIT}?[0-9]{{5}}{HINT_AFTER}"
-        rf"|(?:{_STATES}),?[ ]{HINT_BEFORE_DIGIT}?[0-9]{{5}}{HINT_AFTER}",
+        rf"|(?:{_STATES}),?[ ]{HINT_BEFORE_DIGIT}?[0-9]{{5}}{HINT_AFTER}|{_CODE_HINT}",
         need=Need.CONTEXT,
         is_number=True,
         context=words(

@@ -22,11 +22,11 @@ from comity.core.redaction.births import ANIMAL, ANIMAL_KEYS, are_of_animal
 from comity.core.redaction.candidates import Span
 from comity.core.redaction.detector import Detector, PatternDetector
 from comity.core.redaction.labelled import LabelledDetector
-from comity.core.redaction.machines import ADDRESS_KEYS, are_of_network
 from comity.core.redaction.policy import DEFAULT_POLICY, Action, Policy
 from comity.core.redaction.scan import DEFAULT_SCANNER, Scanner
 from comity.core.redaction.search import SHORT_CHARS, Memory, Wall
 from comity.core.redaction.shapes import WALL, plain_words
+from comity.core.redaction.siblings import words_beside
 from comity.core.redaction.split import kind_of_groups, split_parts
 from comity.core.redaction.users import USERS, is_login, named_user
 from comity.core.redaction.vault import TOKEN, Value, Vault
@@ -78,17 +78,6 @@ _MAY_NAME = re.compile(r"[^\W\d][^\d@.:/]{0,31}").fullmatch  # most keys with a 
 _RECORD_KEYS_MAX = 128
 _KIND_DEPTH_MAX = 3
 _DEVICES = frozenset({"desktop", "tablet"})  # beside which "mobile" is a figure
-# Beside a version the values of these keys are versions too, and addresses of machines elsewhere.
-_VERSIONS = frozenset(
-    {"version", "firmware", "build", "release", "appVersion", "app_version", "firmwareVersion", "firmware_version"}
-)
-_OF_VERSIONS = frozenset(
-    re.findall(
-        r"\w+",
-        "previous prev current latest next from to old new min max minimum maximum target installed available required running"
-        " before after baseline upgrade fixed since stable base expected actual",
-    )
-)
 _HEADS = frozenset({"columns", "cols", "header", "headers", "heads", "fields", "keys", "names"})
 _ROWS = frozenset({"rows", "data", "values", "records", "items", "table"})
 _LAST_PART = re.compile("[/#:]")
@@ -587,9 +576,8 @@ class _Walk:
             keys = (*keys, "devices")[-_KEYS_KEPT:]
         roles = _roles(tuple(value)) if len(value) <= _RECORD_KEYS_MAX else ()
         name, kind = _names_in(value, roles)
-        has_version = not _VERSIONS.isdisjoint(value)
         has_login = _has_login(value, keys)
-        is_network = are_of_network(value)
+        meant = words_beside(tuple(value)) if roles else {}
         every_key = list(value) if len(value) > AHEAD_TEXTS else ()
         for index, (key, item) in enumerate(value.items()):
             if index % AHEAD_TEXTS == 0 and every_key:
@@ -613,10 +601,8 @@ class _Walk:
                     self._plain_keys[key] = words
             if has_login:
                 words = named_user(words, keys[-1] if keys else "")
-            if has_version and key in _OF_VERSIONS:
-                words = f"{words} version"
-            elif is_network and key in ADDRESS_KEYS:
-                words = f"subnet {words}"
+            if key in meant:
+                words = meant[key]
             place = f"{path}.{hidden}" if path else hidden
             role = roles[index] if roles else _role(key)
             if role in _NAMES_OTHERS and (said := _name_of(role, item)):
