@@ -30,6 +30,7 @@ from comity.core.redaction.shapes import (
     NOT_AFTER_DIGIT,
     WALL,
     LatePattern,
+    by_first_letter,
     digits_of,
     words,
 )
@@ -153,14 +154,35 @@ def _accept_btc(value: str) -> int:
 
 
 # Words of bookkeeping make the account one of a ledger, unless the code of a bank stands between, or it is a person's own:
-# "please credit my account", "pay my expenses: sort code …, account no …".
+# "please credit my account", "pay my expenses: sort code …, account no …", "to the driver's account".
 _OF_LEDGER = LatePattern(
     r"(?:(?<!direct )(?<!please )debit(?! card)|(?<!for )(?<!further )credit(?! (?:card|transfer|union))|ledger"
-    r"|(?<![a-z])(?:gl|g/l)(?![a-z])|chart of|cost cent(?:er|re)|nominal"
+    r"|(?<![a-z])(?:gl|g/l)(?![a-z])|chart of|(?:cost|profit) cent(?:er|re)|nominal|trial balance|journal entr"
+    r"|reclass|accru(?:al|ed?)"
+    r"|(?<![a-z])(?:budget(?:ed)?(?! account)|provisions?(?: for)?|depreciat\w{1,4}|amorti[sz]\w{1,6}"
+    r"|write-?offs?|capex|opex)(?![a-z])"
     r"|(?<!my )(?<!his )(?<!her )(?<!their )expense(?!s into )|revenue"
     rf"|posting|sachkonto|libro mayor|hauptbuch|grootboek|grand livre|mastrino|libro mastro"
-    rf"|księga główna)(?![^;\n{WALL}]{{0,32}}(?<![a-z])(?:my|his|her|their|your)[ ](?:[a-z]{{4,8}}[ ])?acc(?:oun)?t?)"
+    rf"|księga główna|abschreib|rückstellung|kostenstelle|amortissement|centre de co[uû]ts|provisión|amortización|centro de cos"
+    rf"|ammortament|accantonament|centro di costo|amortização|provisão|centro de custo|afschrijving|kostenplaats|amortyzacj"
+    rf"|odpis|avskrivning|kostnadsställe|poistot|амортизаци|проводк|księgow|bokför|kontier|contabiliz"
+    rf"|comptabilis|könyvel|účtov|центр затрат)"
+    rf"(?![^;\n{WALL}]{{0,32}}(?<![a-z])(?:(?:my|his|her|their|your)|[a-z]{{2,16}}['’]s)[ ](?:[a-z]{{4,8}}[ ])?acc(?:oun)?t?)"
     rf"[^;\n{WALL}]{{0,40}}$",
+    re.IGNORECASE,
+)
+_LEDGER_NOUNS = (
+    "ledger|suspense|clearing|control|nominal|cost|expenses?|revenue|assets?|receivables?|payables?|accruals?|depreciation"
+    "|inventory|equity|liabilit(?:y|ies)|profit cent(?:er|re)s?|budgets?|trial balance|kostenstelle"
+    "|profitcenter|centre de co[uû]ts"
+    "|centro de (?:costes?|costos?|custos?)|centro di costo|kostenplaats|kostnadsställe|omkostningssted|nákladové středisko"
+    "|költséghely|мвз|центр затрат"
+)
+# Behind an account: "account no. 41200 Inventory", "…, cost centre 12", "… is the clearing account".
+_BESIDE_LEDGER = LatePattern(
+    rf"(?:[,;)]?[ ]\(?|(?:[,;)]|[ ](?:is|for|of|in|to|and|with|under|by|from|holds"
+    rf"|takes))[ ](?:[^\W\d]\w{{0,16}}[ ,]{{1,2}}){{1,4}}?)"
+    rf"(?:{by_first_letter(_LEDGER_NOUNS)})(?![^\W\d_])",
     re.IGNORECASE,
 )
 _IBAN_GAP = r"(?:[ \u00a0.\-]|[ ]?\n[ ]?)?"
@@ -261,7 +283,7 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
         category=Category.FINANCIAL,
         priority=50,
         pattern=LatePattern(
-            rf"{BEFORE}(?:[0-9]{{6,17}}|[0-9]{{2,8}}(?:[ -][0-9]{{2,8}}){{1,4}}|[0-9]{{1,4}}(?:-[0-9]{{1,6}}){{2,4}})"
+            rf"{BEFORE}(?:[0-9]{{6,17}}|[0-9]{{2,8}}(?:[ -][0-9]{{2,12}}){{1,4}}|[0-9]{{1,4}}(?:-[0-9]{{1,6}}){{2,4}})"
             rf"{AFTER_DIGIT}"
         ),
         hint=rf"(?:(?i:acc(?:oun)?t|a\\?/c|acc[^a-z]|konto|compte|checking|chequing|savings|kto[^a-z])|⑆)"
@@ -285,6 +307,7 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
         reach=24,
         not_after=NOT_AFTER_DIGIT,
         not_near=_OF_LEDGER,
+        not_beside=_BESIDE_LEDGER,
         keys=LatePattern(r"(?:number|no|num|nr|nummer)$|(?:bank|checking|savings) ?account$", re.IGNORECASE),
     ),
     PatternDetector(
@@ -295,9 +318,6 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
         pattern=LatePattern(
             rf"{BEFORE}[0-9]{{8,17}}{AFTER_DIGIT}(?=[ ]?(?:[.,;:!?)|\n\"']|$|(?:and|or|at|with|for|to|from|in|is|of|by|under"
             r"|(?i:routing|aba|sort|bsb|iban|bic|swift|blz|ifsc|bank)(?!-)|held|bei|der|chez|auprès|presso|en|del|van|na)\b))"
-            r"(?![^\n.;]{0,40}\b(?i:ledger|suspense|clearing|control|nominal|cost|expenses?|revenue|assets?"
-            r"|receivables?|payables?"
-            r"|accruals?|depreciation|inventory|equity|liabilit(?:y|ies))\b)"
         ),
         hint=rf"(?i:acc(?:oun)?t|acc[^a-z]|konto|compte|cuenta|conto|conta){HINT_GAP}[0-9]{{8}}",
         need=Need.CONTEXT,
@@ -305,11 +325,12 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
         context=words(
             r"(?:account|acct?\.?|konto|compte|cuenta|conto|conta)[\s:#=\"']{1,4}$",
             r"(?:my|our|his|her|their|mein|unser|mon|notre|mi|il mio) (?:bank ?)?(?:account|konto|compte|cuenta|conto)"
-            r" (?:is|ist|est|es|è) $",
+            r"(?: (?:there|with them|dort|là-bas|allí|lì|daar))? (?:is|ist|est|es|è) $",
         ),
         reach=4,
         not_after=NOT_AFTER_DIGIT,
         not_near=_OF_LEDGER,
+        not_beside=_BESIDE_LEDGER,
         keys=LatePattern("(?!)"),
         heads=False,
     ),
