@@ -180,6 +180,8 @@ class LabelledDetector:
         if _PREFIX.search(before):
             return None
         before = as_words(before)
+        if ")" in before[-4:] and _is_of_thing(before):
+            return None
         if "行" in before or "은행" in before:
             before = _BANK.sub(" ", before)
         if before.isascii() and not self._could_name(before):
@@ -324,6 +326,26 @@ class LabelledDetector:
         """Return whether the words behind a plain number say that it counts something."""
         counted = (rule.not_followed,) if is_said else (self.not_followed, rule.not_followed)
         return any(one is not None and one.compiled.match(rest) for one in counted)
+
+
+# "Direct normal irradiance (DNI) ": letters that stand for other words than those of a person's number.
+_ABBREVIATED = re.compile(r"(?P<words>(?:[^\W\d_]+[ -]){2,6})\((?P<letters>[A-Z]{2,6})\)[ :]{0,2}\Z")
+_OF_PERSONS = re.compile(
+    r"identi|ident|person|social|secur|insur|health|tax|fiscal|tribut|contrib|national|nacional|citizen|ciudadan|cidad|número"
+    r"|numéro|numer|number|nummer|regist|rijks|burger|steuer|kennung|account|permit|passport|licen|service|matricul",
+    re.IGNORECASE,
+)
+
+
+def _is_of_thing(before: str) -> bool:
+    """Return whether a text ends with a term and its first letters in brackets, and no word of the term is of persons."""
+    found = _ABBREVIATED.search(before)
+    if found is None:
+        return False
+    letters = found["letters"]
+    words = re.split("[ -]", found["words"].rstrip(" -"))[-len(letters) :]
+    is_short = "".join(word[0] for word in words).upper() == letters
+    return is_short and not any(map(_OF_PERSONS.match, words))
 
 
 def _cuts(value: str) -> Sequence[int]:

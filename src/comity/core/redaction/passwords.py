@@ -105,8 +105,15 @@ _NOT_A_SECRET = frozenset(
         " viz prázdné neznámé"
         " смотри пусто неизвестен дивись порожньо lásd üres vezi gol bkz boş неизвестна няма στο κενό unten oben beim per via"
         " mínimo minimo minimum mindestens erforderlich falsch ungültig abgelaufen geändert vergessen nicht muss darf requis"
+        " skal ska måste pitää moet musi musí musisz kell trebuie mora morate повинен должна mindst minst vähintään"
         " obligatoire oublié invalide expiré doit requerida requerido obligatoria obligatorio incorrecta olvidada debe caducada"
-        " obbligatoria errata deve senza obrigatória vereist verplicht wymagane неверный обязателен должен неверен"
+        " campo champ campi feld pflichtfeld pflichtangabe veld fält felt kenttä pole mező câmp camp alan поле πεδίο polje"
+        " obligatoires requise erforderliche notwendig necesaria necesario necessaria necessario necessária necessário"
+        " obligatorisk obligatoriskt pakollinen påkrævet påkrevd krävs nødvendig wymagany wymagana povinné povinný povinne"
+        " kötelező obligatoriu obvezno obvezna obavezno obavezna zorunlu zorunludur gerekli обязательное обязательно"
+        " обязательна задължително υποχρεωτικό wajib 必填 必須 必须 필수 إلزامي"
+        " obbligatoria obbligatorio obrigatório errata deve senza obrigatória vereist verplicht wymagane неверный"
+        " обязателен должен неверен"
         " insert enter your replace placeholder put type"
         " return pass raise yield await async lambda self this function const let var",
     )
@@ -133,7 +140,7 @@ _PATH = re.compile(r"[.~]{0,2}/[\w.-]+(?:/|\Z)")
 
 _LABEL = LatePattern(SIGN_IN, re.IGNORECASE)
 
-_FIRST_PART = re.compile(r"[|,:;/(]")  # "password: required|min:12" is a rule of a form
+_FIRST_PART = re.compile(r"[|,:;/(、，：；。（]")  # "password: required|min:12" is a rule of a form
 
 _SENTENCE = LatePattern("[\u2e80-\u9fff\uac00-\ud7af\uff00-\uffef]")  # scripts whose words have no spaces between
 
