@@ -325,7 +325,7 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
         context=words(
             r"(?:account|acct?\.?|konto|compte|cuenta|conto|conta)[\s:#=\"']{1,4}$",
             r"(?:my|our|his|her|their|mein|unser|mon|notre|mi|il mio) (?:bank ?)?(?:account|konto|compte|cuenta|conto)"
-            r"(?: (?:there|with them|dort|là-bas|allí|lì|daar))? (?:is|ist|est|es|è) $",
+            r"(?: (?:there|with them|dort|là-bas|allí|lì|daar))?(?: (?:is|ist|est|es|è) |: )$",
         ),
         reach=4,
         not_after=NOT_AFTER_DIGIT,

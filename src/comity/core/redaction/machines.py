@@ -21,7 +21,9 @@ _MACHINES = (
     r"|replicas?|masters?|primary|secondary|standby|services?|endpoints?|metadata|vlans?|vxlan|vni|vrf|svi|loopbacks?"
     r"|interfaces?|ifaces?|inet6?|(?:eth|wlan|br|bond|tun|wg|lo|en[ops])[0-9]{1,3}|nics?|trunks?|uplinks?|tunnels?|ipsec|[sd]?nat"
     r"|masquerade|iptables|nft|firewalls?|fw|acls?|permits?|switch(?:es)?|access points?|aps?|controllers?|management|mgmt|oob"
-    r"|ipmi|bmc|idrac|ilo|plcs?|hmis?|scada|modbus|opc[ -]?ua|bacnet|rtus?|inverters?|sensors?|printers?|plotters?|cameras?|nvr"
+    r"|ipmi|bmc|idrac|ilo|plcs?|hmis?|scada|modbus|opc[ -]?ua|bacnet|rtus?|inverters?|sensors?|printers?"
+    r"|plotters?|cameras?|nvr|dvr|kameras?|cámaras?|câmeras?|telecamer[ae]|caméras?|kamer[ay]|rejestrator|(?:wetter)?stations?|targets?|runners?"
+    r"|collectors?|exporters?|bridges?|hubs?|kiosks?|set-?top box(?:es)?|thermostats?"
     r"|nas|san|ups|pdus?|vms?|hypervisors?|esxi|proxmox|servers?|databases?|db|(?:redis|postgres|mysql|kafka)(?!:)|brokers?|scopes?"
     r"|pools?|ranges?|hosts file|traceroute|arp|ping|dig|nslookup|telnet|nmap|allow|deny|(?:rout|serv|print"
     r"|skriv)(?:er)?(?:e[nr]|n|aren)"
@@ -35,7 +37,7 @@ _MACHINES = (
     r"|موجه|שער|נתב|שרת|máy chủ"
 )
 _MACHINES_ABROAD = (  # in scripts without spaces between words
-    "网关|閘道|路由|子网|子網|掩码|遮罩|服务器|伺服器|交换机|交換器|网段|ゲートウェイ|ルーター?|サブネット|サーバー?|スイッチ|게이트웨이|라우터|서브넷|서버|스위치"
+    "网关|閘道|路由|子网|子網|掩码|遮罩|服务器|伺服器|交换机|交換器|网段|ゲートウェイ|ルーター?|サブネット|サーバー?|スイッチ|カメラ|プリンター?|摄像头|攝影機|打印机|印表機|카메라|프린터|게이트웨이|라우터|서브넷|서버|스위치"
     "|เกตเวย์|เราเตอร์|เซิร์ฟเวอร์"
 )
 # Of a person: who uses a device, how one comes to use it, and devices that one person has. "Guest VLAN" is a network.

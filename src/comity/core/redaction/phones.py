@@ -72,6 +72,17 @@ _SHOWN = (
     r"|skärmen|skjermen|wyświetlaczu|ekranie|displeji|bildschirm|anrufbeantworter|экране|дисплее|екрані|дисплеї))"
     r"|(?:display|handset|caller id) (?:shows?|showed|says|said|reads?)"
 )
+# "My new number": a person's own, in whichever order the language has it.
+_OWN_NUMBER = (
+    r"(?:my|our|his|her|their) (?:new|other|old|own|second|current|temporary) number|(?:meine|ihre|seine) neue nummer"
+    r"|m[oó]j numer(?: to)?|(?:m[oó]j|jej|jego|nasz) (?:nowy|stary|drugi) numer(?: to)?|meu número"
+    r"|(?:meu|seu) (?:novo número|número novo)|(?:mi|su) (?:nuevo número|número nuevo)|(?:mon|son) nouveau num[eé]ro"
+    r"|(?:mio|suo) nuovo numero|mit nye nummer|mitt (?:nye |nya )?nummer|mijn nieuwe nummer"
+    r"|moje (?:nové )?číslo|uus numero(?:ni)?"
+    r"|(?:új )?számom|nou(?:l )?num[aă]r(?:ul)?(?: meu)?|noul meu num[aă]r|(?:yeni )?numaram|μου (?:νούμερο|αριθμός)"
+    r"|(?:мой|мій|моят) (?:нов(?:ый|ий) )?номер|我的新?(?:号码|號碼)|내 (?:새 )?번호|nomor (?:baru)?(?:ku|saya|aku)"
+    r"|số (?:mới )?của (?:mình|tôi|em|anh|chị)"
+)
 # Cases and prepositions that a number stands in where one calls it.
 _UNDER = (
     r"unter(?: der(?: (?:ruf|telefon|handy|mobil)?nummer)?)?|numero(?:on|sta|ssa)|(?:sunat[ăa]?|contactat[ăa]?|găsit[ăa]?) la"
@@ -263,6 +274,10 @@ def _is_nordic(value: str) -> bool:
     return _is_norwegian(value) or (_PAIRS.fullmatch(value) is not None and is_national(digits_of(value), "NO DK"))
 
 
+def _is_own(value: str) -> bool:
+    return _is_phone(value) or _is_nordic(value)
+
+
 def _is_worldwide(digits: str) -> bool:
     """Count a bare number that begins with the code of its country, or a mobile's national one, of nine digits or more."""
     return len(digits) >= _BARE_DIGITS_MIN and (is_international(digits) or is_national(digits, is_mobile=True))
@@ -312,9 +327,10 @@ PHONES = LabelledDetector(
            Rule(_CONTACT, _is_nordic, is_valid_apart=_is_nordic),
            Rule(_CHAT, _is_phone, is_valid_apart=_is_grouped),
            Rule(_LANDLINE, _is_in_threes, is_valid_apart=_is_grouped, is_valid_described=_is_in_threes),
-           Rule(_SHOWN, _is_in_threes), Rule(_UNDER, _is_dialled), Rule(_WHERE, _is_dialled), Rule(_REACH, _is_phone)],
+           Rule(_SHOWN, _is_in_threes), Rule(_UNDER, _is_dialled), Rule(_OWN_NUMBER, _is_own),
+           Rule(_WHERE, _is_dialled), Rule(_REACH, _is_phone)],
     hint_labels=f"{_LABELS_OF_HINT}|{_CHAT}|{_CONTACT}|{_CALL_IN_THREES}|contatt(?:are|ate|i)|contact(?:ez|e)|{PHONE}|{_WHERE}"
-    f"|{_LANDLINE}|{_SHOWN}|{_UNDER}|contactad[oa]s?|llamad[oa]s?|avisad[oa]s?|localizad[oa]s?|chamad[oa]s?|chiamat[oa]|contattat[oa]"
+    f"|{_LANDLINE}|{_SHOWN}|{_UNDER}|{_OWN_NUMBER}|contactad[oa]s?|llamad[oa]s?|avisad[oa]s?|localizad[oa]s?|chamad[oa]s?|chiamat[oa]|contattat[oa]"
     f"|rintracciabile|joints?|jointe|contacté|gebeld|bereiken|bereikt|angerufen|zurückgerufen|erreicht|kontaktiert|uppringd|ringas|nås"
     f"|ringes|kontaktes|kontaktas|dosegljiv[aoi]?|dostup(?:an|na)|zastižen(?:[íay])?|elérhető|dihubungi|{_REACH}|{_CALL}|{_DIAL}",
     hint_value=r"[0-9](?:[ \u00a0\u202f./()\-\u2010-\u2015·•_]{0,3}[0-9]){6}",
