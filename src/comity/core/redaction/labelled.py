@@ -146,6 +146,7 @@ class LabelledDetector:
     keys: LatePattern | None = None  # what a JSON key must end with for a number under it; any label if None
     keys_weak: LatePattern | None = None  # whole keys under which a number must be `is_valid_bare`
     is_valid_bare: Callable[[str], bool] | None = None
+    bare_digits_min: int = 0  # of a JSON number: a shorter one is more often a figure
     is_number: bool = True  # whether the first word of every value has a digit in it
     checked_behind: bool = False  # whether a number with its label behind it must be valid as one with words between
     ids: bool = True  # whether "id" or "series" behind a label still means the number: "Aadhaar id" does, "call id" does not
@@ -272,6 +273,8 @@ class LabelledDetector:
 
     def holds(self, key: str, number: str) -> bool:
         """Return whether the digits of a JSON number are valid from first to last under a key that `names` them."""
+        if len(number) < self.bare_digits_min:
+            return False
         if self.is_valid_bare is not None and not self._ends_with_key(key):
             return self.is_valid_bare(number)
         return self.judge(number, f"{key}: ", "") == len(number)

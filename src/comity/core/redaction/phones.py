@@ -71,6 +71,11 @@ _SHOWN = (
     r"(?:display|screen|handset|voicemail|answerphone|écran|répondeur|pantalla|contestador|scherm|schermo|visor|displayet|displayen"
     r"|skärmen|skjermen|wyświetlaczu|ekranie|displeji|bildschirm|anrufbeantworter|экране|дисплее|екрані|дисплеї))"
     r"|(?:display|handset|caller id) (?:shows?|showed|says|said|reads?)"
+    r"|(?:missed|dropped|lost) calls?(?: again)? from|(?:verpasste[rn]? anrufe?|anrufe? in abwesenheit) von"
+    r"|appels? (?:manqués?|en absence) (?:de|du)|(?:llamadas? perdidas?|ligaç(?:ão|ões) perdidas?"
+    r"|chamadas? (?:perdidas?|não atendidas?)) d[eo]"
+    r"|chiamat[ae] pers[ae] da(?:l)?|gemiste oproep(?:en)? van|nieodebrane (?:połączeni[ea] )?od|zmeškan[ýé] hovory? od"
+    r"|missa(?:t|de) samtal från|ubesvarte? (?:anrop|opkald) fra|пропущенн(?:ый|ые) (?:звон(?:ок|ки)|вызовы?) (?:от|с)"
 )
 # "My new number": a person's own, in whichever order the language has it.
 _OWN_NUMBER = (
@@ -342,4 +347,5 @@ PHONES = LabelledDetector(
         r" ?(?:numbers?|no|num|nr))", re.IGNORECASE),
     keys_weak=LatePattern(rf"(?!(?:.*[ ])?(?:{_MEASURED})(?: |\Z))(?:.*[ ])?(?:{_MOBILE})", re.IGNORECASE),
     is_valid_bare=_is_worldwide,
+    bare_digits_min=8,
 )  # fmt: skip
