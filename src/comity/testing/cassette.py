@@ -26,7 +26,7 @@ from msgspec.structs import replace
 
 from comity.core.model.exchange import Assistant, Completion, Message, Prompt, ToolCall
 from comity.core.model.quoting import without_codes
-from comity.core.redaction.redact import walls_in
+from comity.core.redaction.hiding import walls_in
 from comity.core.redaction.scan import DEFAULT_SCANNER
 from comity.core.redaction.vault import TOKEN
 from comity.errors import ComityError, family

@@ -17,22 +17,21 @@ from comity.core.redaction import (
     DEFAULT_SCANNER,
     Action,
     Policy,
+    hiding,
     may_hold_personal_data,
+    redact,
     redact_json,
     redact_text,
     redact_value,
     restore_json,
     restore_text,
     restore_value,
+    roles,
+    walk,
 )
-from comity.core.redaction import redact as module
-from comity.core.redaction.redact import (
-    redact_json_sliced,
-    redact_text_sliced,
-    restore_value_sliced,
-    scrub,
-    walls_in,
-)
+from comity.core.redaction.hiding import SLICE_ITEMS, replaced_sliced, walls_in, walls_sliced
+from comity.core.redaction.redact import redact_json_sliced, redact_text_sliced, scrub
+from comity.core.redaction.restore import restore_value_sliced
 from comity.core.redaction.search import Wall
 
 
@@ -279,14 +278,14 @@ def pauses(work) -> int:
 
 def test_a_document_of_many_small_parts_pauses_after_so_many_of_them_and_no_more_often():
     raw = msgspec.json.encode({"mail": "ann@example.com", "list": [1] * 1600})
-    assert 1600 // module._PARTS_IN_SLICE <= pauses(redact_json_sliced(raw, new_vault())) <= 110
+    assert 1600 // walk._PARTS_IN_SLICE <= pauses(redact_json_sliced(raw, new_vault())) <= 110
 
 
 def test_many_values_and_many_tokens_are_replaced_with_pauses():
     vault = new_vault()
     spans = DEFAULT_SCANNER.find("ann@example.com, " * 640)
-    assert pauses(module._replaced("ann@example.com, " * 640, spans, vault, Policy(), "")) == 640 // module._SLICE_ITEMS
-    assert pauses(module._walls_sliced("**** x " * 640)) == 640 // module._SLICE_ITEMS
+    assert pauses(replaced_sliced("ann@example.com, " * 640, spans, vault, Policy(), "")) == 640 // SLICE_ITEMS
+    assert pauses(walls_sliced("**** x " * 640)) == 640 // SLICE_ITEMS
 
 
 def test_a_short_text_is_redacted_without_a_pause():
@@ -298,7 +297,7 @@ def test_tokens_and_masks_alone_or_together_are_walls():
     assert walls_in("a **** b") == [Wall(2, 6)]
     assert walls_in("[[EMAIL_1_kqzmtwbf]] ****") == [Wall(0, 20), Wall(21, 25)]
     for text in ("a [[EMAIL_1_kqzmtwbf]] b", "a **** b", "[[EMAIL_1_kqzmtwbf]] ****", "a"):
-        assert whole(module._walls_sliced(text)) == walls_in(text)
+        assert whole(walls_sliced(text)) == walls_in(text)
 
 
 @pytest.mark.parametrize(
@@ -348,7 +347,7 @@ def test_a_whole_float_under_a_name_is_hidden_as_the_number_it_is_and_others_sta
     ],
 )
 def test_a_mask_shows_the_last_four_of_eight_letters_and_digits_or_more(kind, value, masked):
-    assert module._mask(kind, value) == masked
+    assert hiding._mask(kind, value) == masked
 
 
 def test_stars_take_the_place_of_every_value_for_good():
@@ -357,17 +356,17 @@ def test_stars_take_the_place_of_every_value_for_good():
 
 @pytest.mark.parametrize("short", [1, 0])
 def test_a_pause_comes_with_each_slice_that_is_full(short):
-    vault, count = new_vault(), module._SLICE_ITEMS - short
+    vault, count = new_vault(), SLICE_ITEMS - short
     token = vault.token("EMAIL", "ann@example.com")
     texts = f"{token} " * count
     assert pauses(restore_value_sliced(texts, vault)) == 1 - short
     assert whole(restore_value_sliced(texts, vault)) == "ann@example.com " * count
     assert pauses(restore_value_sliced(["x"] * count, vault)) == 1 - short
     assert pauses(restore_value_sliced({str(number): "x" for number in range(count)}, vault)) == 1 - short
-    assert pauses(module._walls_sliced("**** x " * count)) == 1 - short
-    parts = module._PARTS_IN_SLICE - short
+    assert pauses(walls_sliced("**** x " * count)) == 1 - short
+    parts = walk._PARTS_IN_SLICE - short
     for value in ([1] * parts, {str(number): 1 for number in range(parts)}):
-        assert pauses(module._redact_value(value, vault, Policy(), DEFAULT_SCANNER)) == 1 - short
+        assert pauses(redact._redact_value(value, vault, Policy(), DEFAULT_SCANNER)) == 1 - short
 
 
 def test_a_record_is_redacted_the_same_alone_and_among_others_like_it():
@@ -400,7 +399,7 @@ def test_of_no_types_nothing_is_restored_and_of_some_only_those():
      (12, True), (1, True), (True, False), (1.5, False), (None, False)],
 )  # fmt: skip
 def test_a_part_of_a_split_number_has_one_to_six_plain_digits(item, is_group):
-    assert module._is_group(item) is is_group
+    assert walk._is_group(item) is is_group
 
 
 def test_an_option_names_the_next_item_of_a_list_and_only_that():
@@ -451,12 +450,12 @@ def test_a_value_under_a_key_that_is_no_text_is_redacted():
         ("NAMING", "MRN", "MRN"),
         ("NAMING", {"text": "MRN"}, ""),  # only a kind is looked for further in
         ("NAMING", ["MRN"], ""),
-        ("NAMING", "x" * module._NAME_CHARS_MAX, "x" * module._NAME_CHARS_MAX),
-        ("NAMING", "x" * (module._NAME_CHARS_MAX + 1), ""),
+        ("NAMING", "x" * roles._NAME_CHARS_MAX, "x" * roles._NAME_CHARS_MAX),
+        ("NAMING", "x" * (roles._NAME_CHARS_MAX + 1), ""),
     ],
 )
 def test_a_name_is_a_short_text_and_that_of_a_kind_may_stand_further_in(role, item, name):
-    assert module._name_of(module._Role[role], item) == name
+    assert roles.name_of(roles.Role[role], item) == name
 
 
 @pytest.mark.parametrize("key", ["item{n}", "tel x{n}"])

@@ -12,8 +12,9 @@ from typing import Final
 
 from comity.core.redaction.candidates import Span
 from comity.core.redaction.columns import open_table
+from comity.core.redaction.hiding import Finding, replace, walls_in
 from comity.core.redaction.policy import DEFAULT_POLICY, Policy
-from comity.core.redaction.redact import Finding, replace, restore_text, walls_in
+from comity.core.redaction.restore import restore_text
 from comity.core.redaction.scan import DEFAULT_SCANNER, Scanner
 from comity.core.redaction.search import Wall, skeleton
 from comity.core.redaction.shapes import CONTEXT_CHARS, VALUE_CHARS_MAX, WALL

@@ -35,12 +35,8 @@ from comity.core.redaction import (
     redact_text,
     restore_text,
 )
-from comity.core.redaction.redact import (
-    redact_json_sliced,
-    redact_text_sliced,
-    restore_json_sliced,
-    restore_value_sliced,
-)
+from comity.core.redaction.redact import redact_json_sliced, redact_text_sliced
+from comity.core.redaction.restore import restore_json_sliced, restore_value_sliced
 from comity.core.session.session import Change, Constrain, Learn, Produce
 from comity.errors import RefusedError
 from comity.runtime.call.slices import LONG_BYTES, Slices
