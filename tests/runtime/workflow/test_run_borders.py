@@ -16,6 +16,7 @@ from comity import Agent, Node, Reply
 from comity.core.journal.records import Document, Saved, Settled
 from comity.core.workflow import history
 from comity.errors import CallerError, RefusedError, UnavailableError
+from comity.runtime.workflow.run import READ_PAUSE_S
 from comity.runtime.workflow.store import Pages
 from comity.runtime.workflow.workflows import LATER_MS
 
@@ -96,6 +97,22 @@ async def test_a_run_whose_history_cannot_be_read_goes_on_a_little_later_and_los
         assert [later - one for one, later in pairwise(tries)] == [pytest.approx(LATER_MS / 1000, abs=0.1)] * failures
         node.workflows.sweep()  # the answer is in the store
         assert ((await handle.result()).data, said) == ("yes", ["done", "done"])
+
+
+async def test_a_step_that_fails_in_a_resumed_run_is_no_store_that_cannot_be_read(make_node):
+    unlucky = Agent("UNLUCKY")
+
+    @unlucky.capability("FAIL")
+    async def fail() -> Reply:
+        return Reply.failure("no luck", code="NO_LUCK")
+
+    async with make_node([worker([]), unlucky]) as node:
+        handle = await waiting(node, ASKS.replace("y: {call: A/DO", "y: {call: UNLUCKY/FAIL"))
+        (question,) = handle.record.questions
+        began = asyncio.get_running_loop().time()
+        await handle.answer(question.question_id, "yes")
+        assert (await handle.result()).error.code == "NO_LUCK"
+        assert asyncio.get_running_loop().time() - began < READ_PAUSE_S
 
 
 @pytest.mark.parametrize(
