@@ -398,3 +398,9 @@ def test_a_long_run_of_letters_that_can_spell_no_address_is_not_searched(text):
 def test_the_quick_test_with_a_pause_says_what_the_one_without_says(end, size):
     raw = f'"{"xx yy " * (size // 6)}{end}"'.encode()
     assert whole(DEFAULT_SCANNER.may_find_in_json_sliced(raw)) is DEFAULT_SCANNER.may_find_in_json(raw) is bool(end)
+
+
+@pytest.mark.parametrize("first", range(0, 0x30000, 0x1400))
+def test_no_character_makes_a_scan_fail(first):
+    text = "".join(chr(code) for code in range(first, first + 0x1400) if not 0xD800 <= code < 0xE000)
+    DEFAULT_SCANNER.find(f"account {text} 12345678 passport {text} X1234567")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 
 import pytest
 
 from comity import Agent, AsyncHandoffManager, Context, Limits, Node, Reply, Status
 from comity.core.document.slices import ONE_GO_BYTES
-from comity.core.redaction import DEFAULT_SCANNER, Action, Policy
+from comity.core.redaction import DEFAULT_SCANNER, Action, Category, Policy, Scanner
 from comity.core.tracing.telemetry import Settings
 from comity.runtime.call.slices import LONG_BYTES, TURNS
 from comity.runtime.session.privacy import Privacy
@@ -236,3 +237,29 @@ async def test_a_long_reply_is_in_its_span_where_spans_keep_content_and_nowhere_
         assert (await node.call("A", "TELL", user_id="u")).ok
         (span,) = node.spans.find("{ }")
     assert ("canary canary" in repr(span)) is captures
+
+
+class Broken:
+    """A recogniser from outside that fails."""
+
+    name, type, category, priority, hint = "broken", "NAME", Category.CONTACT, 1, None
+
+    def spans(self, text: str, start: int = 0) -> Iterator[tuple[int, int]]:
+        raise LookupError("no model")
+
+    def fits(self, before: str, after: str) -> bool:
+        return True
+
+    def names(self, key: str) -> bool:
+        return False
+
+
+async def test_a_long_request_that_cannot_be_looked_through_is_refused_at_once(make_node, caplog):
+    agent, seen = reader()
+    async with make_node([agent], privacy=Privacy(scanner=Scanner([Broken()]))) as node:
+        reply = await node.call("reader", "READ", {"text": LONG}, user_id="eve")
+        assert (reply.status, reply.error.code) == (Status.REFUSED, "INPUT_VALIDATION_FAILED")
+        assert not node._path.calls
+        assert not any(seat.coming for seat in node._path.activations._seats.values())
+    assert seen == []
+    assert "could not be read" in caplog.text

@@ -204,7 +204,7 @@ class LabelledDetector:
                 if before[end - 1] in _NO_JOINTS:
                     return None
                 end -= 1
-            if not end:
+            if not end or not starts:
                 return None
             for start in starts[-_STARTS_MAX:]:
                 if label := self._labels.fullmatch(before, start, end):

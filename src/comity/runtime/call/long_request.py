@@ -8,6 +8,7 @@ before the scan does, its acceptance and its end are recorded together.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from comity.runtime.call.settle import Settlement
     from comity.runtime.call.slices import Slices
     from comity.runtime.session.privacy import Answers
+
+
+log = logging.getLogger("comity")
 
 
 class LongRequests:
@@ -66,6 +70,9 @@ class LongRequests:
             outcome = self._settlement.stopped() or outcome
         except UnavailableError as error:
             outcome = self._settlement.unavailable(error)
+        except Exception:  # the task boundary: a bug of the runtime must not leave the caller waiting for the timeout
+            log.exception("the request %s could not be read", call.request.request_id)
+            outcome = Refused("INPUT_VALIDATION_FAILED", "the request could not be searched for personal data; the log has why")
         assert call.state is ADMITTED, "a call that has ended is not looked through any more"
         call.arriving = None
         call.seat.coming -= 1

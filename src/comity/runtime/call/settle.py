@@ -359,6 +359,10 @@ class Settlement:
             call.reply = whole(work)
         except UnavailableError as unread:  # the call has settled: a retry with the same request id returns its reply
             call.reply = Reply(status=Status.ERROR, error=self.unrecorded(unread), request_id=call.request.request_id)
+        except Exception:  # the task boundary: a bug of the runtime must not leave the caller waiting
+            log.exception("the reply to %s could not be shown", call.request.request_id)
+            failed = Error.of("TARGET_CRASHED", "the reply could not be shown; the log has why")
+            call.reply = Reply(status=Status.ERROR, error=failed, request_id=call.request.request_id)
         return True
 
     def _deliver_later(self, call: Call, work: Sliced[Reply]) -> None:
