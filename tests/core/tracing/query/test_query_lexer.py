@@ -6,7 +6,7 @@ from comity.core.tracing.query.ast import Attribute, IntrinsicField, Scope
 from comity.core.tracing.query.errors import QueryError
 from comity.core.tracing.query.lexer import TEXT_CHARACTERS_MAX, TOKENS_MAX, Lex, tokenize
 from comity.core.tracing.query.parse import parse
-from comity.core.tracing.query.values import Duration
+from comity.core.tracing.query.values import DURATION_PART, Duration
 from comity.core.tracing.span import INT64_MAX, INT64_MIN, Kind, Status
 
 
@@ -175,3 +175,13 @@ def test_a_comment_without_an_end_is_an_error_where_it_begins():
     with pytest.raises(QueryError) as caught:
         parse("{ .a = 1 } /* and")
     assert (caught.value.problem, caught.value.column) == ("the comment is not closed", 12)
+
+
+@pytest.mark.parametrize("digits", ["1" * 1_000_000, "1" * 500_000 + "." + "1" * 500_000])
+def test_no_digit_of_a_long_number_is_read_twice(digits):
+    assert DURATION_PART.match(digits) is None  # never, if each digit began a duration of its own
+
+
+def test_a_duration_of_more_digits_than_a_number_may_have_is_a_mistake():
+    with pytest.raises(QueryError, match="too long a duration"):
+        parse(f"{{ duration > {'1' * 5_000}s }}")

@@ -27,7 +27,8 @@ _UNIT_NS = {
     "y": 365 * 86_400 * 10**9,
 }
 _UNITS = "|".join(sorted(_UNIT_NS, key=len, reverse=True))
-DURATION_PART = re.compile(rf"([0-9]+\.?[0-9]*|\.[0-9]+)({_UNITS})")
+DURATION_PART = re.compile(rf"([0-9]++(?:\.[0-9]*+)?|\.[0-9]++)({_UNITS})")  # no digit is tried twice
+_NUMBER_CHARACTERS_MAX = 64  # of a part of a duration
 SECOND_NS = 10**9
 
 
@@ -101,6 +102,8 @@ def parse_duration(text: str) -> Duration | None:
         if part is None:
             return None
         number, unit = part.groups()
+        if len(number) > _NUMBER_CHARACTERS_MAX:
+            return None
         whole, _, fraction = number.partition(".")
         # Decimal digits, not floats: 54.666666ms must be the 54,666,666 ns that printed it.
         total += int(f"{whole}{fraction}") * _UNIT_NS[unit] // 10 ** len(fraction)
