@@ -273,3 +273,25 @@ def test_any_text_is_read_or_refused(text):
         Expression(text)
     except ExpressionError as error:
         assert 0 <= error.at <= len(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "l.all(x, x in l)",
+        "l.all(x, l == m)",
+        "size(l.map(x, l + l)) > 0",
+        "l.all(x, '%s'.format([d]) != '')",
+        "l.all(x, [l] != [m, l])",
+    ],
+)
+def test_what_a_loop_compares_searches_and_joins_counts(text):
+    numbers = list(range(5_000))
+    with pytest.raises(CostError):
+        Expression(text).value({"l": numbers, "m": list(numbers), "d": {str(one): one for one in numbers}})
+
+
+@pytest.mark.parametrize("text", ["int(s)", "uint(s)"])
+def test_a_number_of_too_many_digits_is_no_number(text):
+    with pytest.raises(EvaluationError):
+        Expression(text).value({"s": "1" * 5_000})

@@ -15,11 +15,12 @@ from comity.core.expression import values
 from comity.core.expression.ast import Bind, Call, Entries, Has, Index, Items, Literal, Macro, Name, Node, Select
 from comity.core.expression.errors import CostError, EvaluationError, MissingError
 from comity.core.expression.functions import FUNCTIONS, METHODS, TYPE_NAMES, Function
-from comity.core.expression.macros import SIZE_PER_STEP, Evaluate, Variables, looped, size_of, spend
+from comity.core.expression.macros import Evaluate, Variables, charge, looped, spend
 from comity.core.expression.operators import OPERATORS
 from comity.core.expression.values import NONE, Optional, at, equal, is_map, make_map, no_overload
 
 _NUMBERS: Final = frozenset({int, float})
+_GROWING: Final = frozenset({str, bytes, list, tuple})  # a sum of two of one of these types is as long as both
 _ORDERED: Final = frozenset({str, int, float})  # two values of one of these types: Python compares them as CEL does
 EXACT_MAX: Final = 2**53  # up to here every whole number is a double
 
@@ -200,8 +201,9 @@ def _call(node: Call) -> Evaluate:
         case "==" | "!=" | "<" | "<=" | ">" | ">=":
             return _comparison(node, *arguments)
         case "in":
-            left, right = arguments
-            return lambda variables: values.contains(*reversed((left(variables), right(variables))))
+            return _membership(*arguments)
+        case "+":
+            return _sum(*arguments)
         case sign if sign in OPERATORS:
             return _operation(OPERATORS[sign], arguments)
     found = known_function(node)
@@ -213,7 +215,8 @@ def _call(node: Call) -> Evaluate:
 
     def costly(variables: Variables) -> Any:
         given = [argument(variables) for argument in arguments]
-        spend(variables, 1 + sum(map(size_of, given)) // SIZE_PER_STEP)
+        spend(variables, 1)
+        charge(variables, *given)
         return function(*given)
 
     return costly
@@ -239,6 +242,28 @@ def unknown_function(node: Call) -> str:
     """Say that there is no such function."""
     about = "method" if node.is_method else "function"
     return f"there is no {about} {node.function} with {len(node.arguments) - node.is_method} arguments"
+
+
+def _membership(left: Evaluate, right: Evaluate) -> Evaluate:
+    def contained(variables: Variables) -> bool:
+        value, container = left(variables), right(variables)
+        if values.is_list(container):  # a map is not searched
+            charge(variables, container)
+        return values.contains(container, value)
+
+    return contained
+
+
+def _sum(left: Evaluate, right: Evaluate) -> Evaluate:
+    add = OPERATORS["+"]
+
+    def total(variables: Variables) -> Any:
+        one, other = left(variables), right(variables)
+        if type(one) in _GROWING:
+            charge(variables, one, other)
+        return add(one, other)
+
+    return total
 
 
 def _operation(function: Callable[..., Any], arguments: list[Evaluate]) -> Evaluate:
@@ -331,7 +356,10 @@ def _comparison(node: Call, left: Evaluate, right: Evaluate) -> Evaluate:
     def between(variables: Variables) -> bool:
         one, other = left(variables), right(variables)
         kind = type(one)
-        return plain(one, other) if kind is type(other) and kind in _ORDERED else general(one, other)
+        if kind is type(other) and kind in _ORDERED:
+            return plain(one, other)
+        charge(variables, one, other)
+        return general(one, other)
 
     return between
 

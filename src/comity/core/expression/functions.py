@@ -43,6 +43,7 @@ TYPE_NAMES: Final = {
         "google.protobuf.Timestamp", "google.protobuf.Duration", "optional_type",
     )
 }  # fmt: skip
+_DIGITS_MAX: Final = 4_000  # Python reads no longer text as a number
 _INTEGER: Final = re.compile(r"[+-]?\d+")
 _UNSIGNED: Final = re.compile(r"\+?\d+")
 _DOUBLE: Final = re.compile(r"[+-]?(?:\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?|(?i:inf(?:inity)?|nan))")
@@ -67,7 +68,7 @@ def to_int(value: Any) -> int:
         return int(value)
     if type(value) is Timestamp:
         return value.ns // 10**9
-    if type(value) is str and _INTEGER.fullmatch(value) and value.isascii():
+    if type(value) is str and len(value) <= _DIGITS_MAX and _INTEGER.fullmatch(value) and value.isascii():
         found = int(value)
         if INT_MIN <= found <= INT_MAX:
             return found
@@ -82,7 +83,7 @@ def to_uint(value: Any) -> Uint:
         return Uint(value)
     if type(value) is float and 0 <= value < UINT_MAX:
         return Uint(int(value))
-    if type(value) is str and _UNSIGNED.fullmatch(value) and value.isascii():
+    if type(value) is str and len(value) <= _DIGITS_MAX and _UNSIGNED.fullmatch(value) and value.isascii():
         found = int(value)
         if found <= UINT_MAX:
             return Uint(found)

@@ -13,11 +13,31 @@ Evaluate = Callable[[Variables], Any]
 
 # The place in the variables of what is left of the steps that an evaluation may take. No variable can have this name.
 STEPS: Final = "(steps)"
-SIZE_PER_STEP: Final = 64
+CHARACTERS_PER_STEP: Final = 64
+ITEMS_PER_STEP: Final = 4
+_SIZED: Final = (str, bytes, list, tuple, dict)
 
 
-def size_of(value: Any) -> int:
-    return len(value) if isinstance(value, str | bytes | list | tuple) else 1
+def weight(value: Any) -> int:
+    """Return how many steps it takes to look at all of a value, whatever is nested in it."""
+    if not isinstance(value, _SIZED) and not is_map(value):
+        return 0
+    characters, items, parts = 0, 0, [value]
+    while parts:
+        part = parts.pop()
+        if isinstance(part, str | bytes):
+            characters += len(part)
+            continue
+        items += len(part)
+        inner = part if is_list(part) else [*part.keys(), *part.values()]
+        parts += [one for one in inner if isinstance(one, _SIZED) or is_map(one)]
+    return items // ITEMS_PER_STEP + characters // CHARACTERS_PER_STEP
+
+
+def charge(variables: Variables, *values: Any) -> None:
+    """Spend what it takes to look at all of some values."""
+    if STEPS in variables:
+        spend(variables, sum(map(weight, values)))
 
 
 def spend(variables: Variables, steps: int) -> None:
