@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from comity.core.expression import Expression, MissingError
+from comity.core.workflow.jsonpath import PATTERN_CHARACTERS_MAX, pattern_test
 from comity.core.workflow.mapping import MappingError, TemplateError, compiled, read_path, size_of, templates_of
 from comity.core.workflow.rules import expression_of
 
@@ -126,3 +127,27 @@ def test_the_size_of_a_value_is_about_that_of_its_json():
     assert size_of(value, 1_000) == 66
     assert size_of(MappingProxyType(value), 1_000) == 66
     assert size_of(tuple([value] * 1_000), 100) == 1_002
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("$.l[?search(@, 'b.d')]", ["abcd"]),
+        ("$.l[?match(@, 'a.*')]", ["abcd"]),
+        ("$.l[?match(@, 'a')]", []),
+        ("$.l[?match(@, $.p)]", ["[x]"]),
+        ("$.l[?match(@, 'x.y')]", []),  # a line break is no character that a dot stands for
+        ("$.l[?search(@, '(')]", []),
+        ("$.l[?search(@, 7)]", []),
+        ("$.l[?search(@, '(a|aa)+$')]", []),
+    ],
+)
+def test_a_pattern_of_a_query_takes_time_that_is_linear_in_the_text(query, found):
+    variables = {"l": ["abcd", "a" * 50_000 + "b", "[x]", "x\ny", 7], "p": r"[\[x\]]+"}
+    kept = compiled(f"{{{{{query}}}}}")(variables)
+    assert [one for one in kept if len(one) < 10] == found
+
+
+def test_a_pattern_that_is_larger_than_the_engine_takes_matches_nothing():
+    assert not pattern_test("(a{1000}){1000}", is_whole=False)("a" * 10)
+    assert not pattern_test("a" * (PATTERN_CHARACTERS_MAX + 1), is_whole=False)("a" * 2_000)

@@ -20,6 +20,7 @@ import msgspec
 from msgspec import Struct
 
 from comity.core.expression import EvaluationError, Expression, ExpressionError, MissingError
+from comity.core.workflow.jsonpath import compile_query
 from comity.errors import CallerError
 
 Variables = Mapping[str, Any]
@@ -321,13 +322,11 @@ def _walker(path: Path) -> Render:
 
 def _query(text: str, at: int) -> Render:
     try:
-        import jsonpath_rfc9535 as jsonpath  # noqa: PLC0415  an extra
+        query = compile_query(text)
     except ImportError:
         message = f"{text} is a JSONPath query, which needs the extra `jsonpath`: pip install 'comity[jsonpath]'"
         raise CallerError(message, code="WORKFLOW_INVALID") from None
-    try:
-        query = jsonpath.compile(text)
-    except jsonpath.JSONPathError as error:
+    except ValueError as error:
         raise TemplateError(f"{text} is not a JSONPath query: {error}", at) from None
     is_singular = _SINGULAR.fullmatch(text) is not None
 
