@@ -10,6 +10,7 @@ import pytest
 from corpus import read_corpus
 from hypothesis import given
 from hypothesis import strategies as st
+from steps import count_steps
 
 from comity.core.orchestration.split import Part, Plan, Shape, split, things
 from comity.core.orchestration.split.split import PARTS_MAX, TEXT_MAX
@@ -274,3 +275,11 @@ def test_a_hidden_value_is_a_name_and_no_verb_of_a_request() -> None:
     assert split(f"delete the accounts of {mail} and {other}") == Plan((Part(f"delete the accounts of {mail} and {other}"),))
     assert [part.text for part in split(f"block {mail} and call {phone}").parts] == [f"block {mail}", f"call {phone}"]
     assert things(f"email {mail} and {phone}5") == [f"email {mail}", f"email {phone}5"]
+
+
+@pytest.mark.parametrize("unit", ["what is this worth today and ", "calculate the npv; ", "then do it. "])
+def test_a_long_request_costs_no_more_than_its_beginning(unit):
+    short, long = (unit * (characters // len(unit)) for characters in (TEXT_MAX, 100 * TEXT_MAX))
+    split(short)
+    assert count_steps(lambda: split(long)) < 1.1 * count_steps(lambda: split(short)) + 1_000
+    assert "".join(part.text for part in split(long).parts).count(unit.split()[0]) >= 90 * TEXT_MAX // len(unit)

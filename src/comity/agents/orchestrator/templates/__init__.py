@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from comity.agents.orchestrator.catalogue import Offer
 from comity.core.orchestration.intent.stems import stems
+from comity.core.orchestration.split.split import TEXT_MAX
 from comity.core.workflow.check import Catalog
 from comity.core.workflow.model import Definition, Kind
 from comity.core.workflow.read import definition_of, load
@@ -73,7 +74,7 @@ def triggered(said: str, known: Mapping[str, Definition]) -> str | None:
 
     A phrase that is negated, or only spoken of ("how to …", "which …"), in its clause asks for nothing.
     """
-    clauses = [stems(clause) for clause in _CLAUSES.split(said)]
+    clauses = [stems(clause) for clause in _CLAUSES.split(said[:TEXT_MAX])]
     found = [
         (len(phrase), name)
         for name, one in known.items()

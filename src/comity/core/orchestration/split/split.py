@@ -114,9 +114,10 @@ def split(text: str, rank: Rank | None = None) -> Plan:
     if rank is not None:
         pieces = _confirmed(pieces, lambda said: rank(hidden.restored(said, values)))
     kept, more = pieces[:PARTS_MAX], pieces[PARTS_MAX:]
-    if kept and (more or rest):
-        kept[-1].text = " ".join([kept[-1].text, *(one.text for one in more)]) + rest
-    return Plan(tuple(Part(hidden.restored(part.text, values), part.after) for part in ordered(kept).parts))
+    parts = list(ordered(kept).parts)
+    if parts:  # what follows is no reason for an order: each pair of parts would be looked through for it
+        parts[-1] = Part(" ".join([parts[-1].text, *(one.text for one in more)]) + rest, parts[-1].after)
+    return Plan(tuple(Part(hidden.restored(part.text, values), part.after) for part in parts))
 
 
 def pieces_of(text: str) -> list[Piece]:
