@@ -32,6 +32,7 @@ from comity.core.document.payload import (
     step,
     text_problem,
     unpack,
+    unpack_long,
     walk,
 )
 from comity.core.document.slices import ONE_GO_BYTES
@@ -582,3 +583,17 @@ def test_what_stands_in_texts_is_not_counted_as_structure(text):
     assert unpack(raw) == values
     with pytest.raises(PayloadError, match="values; at most"):
         pack([*values, 1, 2, 3], "inputs", 10 * ITEMS_MAX)
+
+
+@pytest.mark.parametrize("number", ["1.5e300", "5e-324", "1.7976931348623157e308", "-2.5e+17", "12345678901234567890", "1e-7"])
+@pytest.mark.parametrize("rest", [b"", b',{"a":"\xc3\xa9 e30"},null,true,0.1', b',"\\u00e9 \\ud83d\\ude00"'])
+def test_a_long_document_of_numbers_with_exponents_is_read_as_a_short_one(number, rest):
+    raw = b"[" + b",".join([number.encode()] * 10_000) + rest + b"]"
+    assert unpack_long(raw) == msgspec.json.decode(raw)
+
+
+@pytest.mark.parametrize("wrong", [b"NaN", b"-Infinity", b'"\xff"', b'"\\ud800"', b"[" * 5_000, b"01", b"1.e5"])
+def test_what_is_no_json_is_none_beside_numbers_with_exponents(wrong):
+    raw = b"[" + b"1.5e300," * 10_000 + wrong + b"]"
+    with pytest.raises((msgspec.DecodeError, UnicodeDecodeError, RecursionError)):
+        unpack_long(raw)

@@ -25,7 +25,7 @@ from typing_extensions import TypedDict
 from comity.core.call.limits import NAME_CHARS_MAX, PROBLEMS_MAX
 from comity.core.document import plain_types
 from comity.core.document.foreign_errors import ENDINGS, told
-from comity.core.document.payload import Problem, Taker, taker, unpack
+from comity.core.document.payload import Problem, Taker, taker, unpack_long
 from comity.core.document.slices import ONE_GO_BYTES, in_one_go
 
 _UNTYPED = (Any, type(None), dict, object)
@@ -77,7 +77,7 @@ class JsonSchema:
 
     def check(self, raw: bytes) -> Checked:
         """Return the document as it is, or every problem."""
-        return self.check_read(raw, unpack(raw))
+        return self.check_read(raw, unpack_long(raw))
 
     def check_read(self, _raw: bytes, value: Any) -> Checked:
         """Return the value, or every problem."""
@@ -133,7 +133,9 @@ class PythonType:
         if len(raw) >= ONE_GO_BYTES:
             if self._untyped:
                 try:
-                    return self.check_read(raw, in_one_go(unpack, raw))  # the validator takes five times as long to read it
+                    return self.check_read(
+                        raw, in_one_go(unpack_long, raw)
+                    )  # the validator takes five times as long to read it
                 except MsgspecError:
                     pass  # the validator says what is wrong
         elif self._reader is not None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from comity.core.document.payload import unpack_long
 from comity.core.document.slices import Sliced, in_one_go, whole
 from comity.core.redaction.hiding import Finding, replaced_sliced, walls_in, walls_sliced
 from comity.core.redaction.policy import DEFAULT_POLICY, Action, Policy
@@ -19,7 +20,6 @@ from comity.core.redaction.scan import DEFAULT_SCANNER, Scanner
 from comity.core.redaction.vault import Vault
 from comity.core.redaction.walk import Walk
 
-_decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
 
 
@@ -107,7 +107,7 @@ def redact_json_sliced(
     if not (yield from scanner.may_find_in_json_sliced(raw)):
         return JsonRedaction(raw)
     yield
-    value = in_one_go(_decode, raw)
+    value = in_one_go(unpack_long, raw)
     yield
     redaction = yield from _redact_value(value, vault, policy, scanner)
     if not redaction.found:

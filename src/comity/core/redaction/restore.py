@@ -7,12 +7,12 @@ from typing import Any
 
 import msgspec
 
+from comity.core.document.payload import unpack_long
 from comity.core.document.slices import Sliced, in_one_go, whole
 from comity.core.redaction.hiding import SLICE_ITEMS
 from comity.core.redaction.search import SHORT_CHARS
 from comity.core.redaction.vault import TOKEN, Value, Vault
 
-_decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
 
 
@@ -86,7 +86,7 @@ def restore_json_sliced(raw: bytes, vault: Vault, types: frozenset[str] | None =
     if not any(tag.encode() in raw for tag in vault.tags):
         return raw
     yield
-    value = in_one_go(_decode, raw)
+    value = in_one_go(unpack_long, raw)
     yield
     value = yield from restore_value_sliced(value, vault, types)
     yield

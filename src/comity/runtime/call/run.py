@@ -19,7 +19,7 @@ from comity.core.agent.running import LOOP, THREAD
 from comity.core.call.limits import REPLY_BYTES_MAX, WARNINGS_MAX
 from comity.core.call.machine import RUNNING
 from comity.core.call.unfinished import warnings_of
-from comity.core.document.payload import PayloadError, Problem, check_repeats, pack, unpack
+from comity.core.document.payload import PayloadError, Problem, check_repeats, pack, unpack, unpack_long
 from comity.core.document.slices import ONE_GO_BYTES, Sliced, in_one_go, whole
 from comity.core.envelope.confidence import Band, at_most
 from comity.core.envelope.envelope import NEEDS_INPUT, PARTIAL, SUCCESS, Error, Reply, Status, artifact_problems, copied
@@ -471,7 +471,7 @@ def _packed(call: Call, value: Any, is_result: bool) -> tuple[bytes | None, Any]
 
 
 def _unpacked(raw: bytes, value: Any) -> Any:
-    data = unpack(raw)
+    data = unpack_long(raw)
     if type(value) is dict and len(data) != len(value):  # two keys may have become one
         _check_outermost(raw)
     return data
