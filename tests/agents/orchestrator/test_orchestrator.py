@@ -10,6 +10,7 @@ from office import FLOWS, Office
 
 from comity import Agent, Context, Limits, Node, Reply, Status
 from comity.agents.orchestrator import EmbeddingRanker, ModelRanker, Orchestrator, rankers, templates
+from comity.agents.orchestrator.work import STATED_MAX
 from comity.core.agent.agent import DeclarationError
 from comity.demo.team import agents as demo_agents
 from comity.testing import ScriptedModel
@@ -301,6 +302,16 @@ async def test_an_analysis_already_presented_is_referred_to_and_not_run_again_un
         assert len(office.codes) == 4
         monitor = await node.call("ORC", "ORC_MONITOR", user_id="u")
     assert monitor.data["totals"]["repeated"] == 1
+
+
+async def test_of_thousands_of_inputs_the_last_are_noted_in_the_session() -> None:
+    office = Office()
+    async with Node(agents=office.agents) as node:
+        await ask(node, "segment our customers", {f"n{number}": number for number in range(3_000)})
+        facts = node.session("s1").facts
+    assert len(facts) <= STATED_MAX + 50
+    assert "n2999" in facts
+    assert "n2" not in facts
 
 
 async def test_an_analysis_that_is_no_longer_fresh_is_run_again() -> None:

@@ -294,7 +294,8 @@ class Work:
         return found
 
     def _state(self, told: dict[str, Any]) -> None:
-        """Note values in the session; as the user's own only if this request is the user's and no agent's."""
+        """Note values in the session, of many the last; as the user's own only if this request is the user's and no agent's."""
+        told = dict(islice(told.items(), max(len(told) - STATED_MAX, 0), None))
         if not told:
             return
         for name, value in told.items():
