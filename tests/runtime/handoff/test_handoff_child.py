@@ -86,7 +86,7 @@ async def test_a_guardrail_judges_why_a_receiver_failed_before_it_is_stored(make
         await asking
         (stored,) = node.handoffs.queue.find()
     assert stored.reply.error.message == "The message was withheld."
-    assert "9137" not in repr(stored)
+    assert "PIN 9137" not in repr(stored)
 
 
 async def test_it_is_withdrawn_when_its_caller_is_cancelled_or_runs_out_of_time(make_node):
