@@ -34,19 +34,21 @@ def pattern_test(pattern: str, *, is_whole: bool) -> Callable[[str], bool]:
 @cache
 def _environment() -> Any:
     import jsonpath_rfc9535 as jsonpath  # noqa: PLC0415  an extra
-    from jsonpath_rfc9535.function_extensions import Match, Search  # noqa: PLC0415
 
-    class Matched(Match):
-        def __call__(self, string: Any, pattern: Any) -> bool:
-            return isinstance(pattern, str) and pattern_test(pattern, is_whole=True)(string)
-
-    class Found(Search):
-        def __call__(self, string: Any, pattern: Any) -> bool:
-            return isinstance(pattern, str) and pattern_test(pattern, is_whole=False)(string)
-
-    environment = jsonpath.JSONPathEnvironment()
-    environment.function_extensions |= {"match": Matched(), "search": Found()}
+    environment: Any = jsonpath.JSONPathEnvironment()
+    functions = environment.functions if hasattr(environment, "functions") else environment.function_extensions  # 2.x, 1.x
+    functions |= {"match": _linear(functions["match"], is_whole=True), "search": _linear(functions["search"], is_whole=False)}
     return environment
+
+
+def _linear(function: Any, *, is_whole: bool) -> Any:
+    """Return a function of the package, with its types of arguments, that matches in linear time."""
+
+    class Linear(type(function)):  # type: ignore[misc]
+        def __call__(self, string: Any, pattern: Any) -> bool:
+            return isinstance(pattern, str) and pattern_test(pattern, is_whole=is_whole)(string)
+
+    return Linear()
 
 
 def compile_query(text: str) -> Any:
