@@ -133,9 +133,8 @@ class PythonType:
         if len(raw) >= ONE_GO_BYTES:
             if self._untyped:
                 try:
-                    return self.check_read(
-                        raw, in_one_go(unpack_long, raw)
-                    )  # the validator takes five times as long to read it
+                    # The validator takes five times as long to read it.
+                    return self.check_read(raw, in_one_go(unpack_long, raw))
                 except MsgspecError:
                     pass  # the validator says what is wrong
         elif self._reader is not None:

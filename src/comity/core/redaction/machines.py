@@ -1,6 +1,6 @@
 """The words that say that an address of a private network, or of an example, is no person's.
 
-A private address is one that many networks have at the same time, so it says little of a person. It is hidden nevertheless
+Many networks have the same private address at the same time, so it says little of a person. It is hidden nevertheless
 where it may be that of a person's device, and left where the words beside it name a part of a network, or what serves in it.
 """
 

@@ -18,7 +18,10 @@ _PIECE = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]|\.", re.DOTALL)  # an escape, a c
 
 @lru_cache(maxsize=256)
 def pattern_test(pattern: str, *, is_whole: bool) -> Callable[[str], bool]:
-    """Return a test for whether an I-Regexp (RFC 9485) matches in a text, or all of it; what is none matches nothing."""
+    """Return a test for whether an I-Regexp (RFC 9485) matches in a text, or all of it.
+
+    A pattern that is no I-Regexp matches nothing.
+    """
     from iregexp_check import check  # noqa: PLC0415  an extra
 
     if len(pattern) > PATTERN_CHARACTERS_MAX or not check(pattern):
