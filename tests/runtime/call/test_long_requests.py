@@ -245,7 +245,7 @@ class Broken:
     name, type, category, priority, hint = "broken", "NAME", Category.CONTACT, 1, None
 
     def spans(self, text: str, start: int = 0) -> Iterator[tuple[int, int]]:
-        raise LookupError("no model")
+        raise LookupError(f"no model for {text}")
 
     def fits(self, before: str, after: str) -> bool:
         return True
@@ -262,4 +262,5 @@ async def test_a_long_request_that_cannot_be_looked_through_is_refused_at_once(m
         assert not node._path.calls
         assert not any(seat.coming for seat in node._path.activations._seats.values())
     assert seen == []
-    assert "could not be read" in caplog.text
+    assert "could not be read: LookupError" in caplog.text
+    assert SECRET not in caplog.text

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from traceback import format_tb
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -70,8 +71,11 @@ class LongRequests:
             outcome = self._settlement.stopped() or outcome
         except UnavailableError as error:
             outcome = self._settlement.unavailable(error)
-        except Exception:  # the task boundary: a bug of the runtime must not leave the caller waiting for the timeout
-            log.exception("the request %s could not be read", call.request.request_id)
+        except Exception as error:  # noqa: BLE001  the task boundary: the caller must not wait for the timeout
+            where = "".join(format_tb(error.__traceback__))
+            log.error(  # noqa: TRY400  an exception's message may quote the request
+                "the request %s could not be read: %s\n%s", call.request.request_id, type(error).__name__, where
+            )
             outcome = Refused("INPUT_VALIDATION_FAILED", "the request could not be searched for personal data; the log has why")
         assert call.state is ADMITTED, "a call that has ended is not looked through any more"
         call.arriving = None

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from functools import partial
+from traceback import format_tb
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
@@ -359,8 +360,11 @@ class Settlement:
             call.reply = whole(work)
         except UnavailableError as unread:  # the call has settled: a retry with the same request id returns its reply
             call.reply = Reply(status=Status.ERROR, error=self.unrecorded(unread), request_id=call.request.request_id)
-        except Exception:  # the task boundary: a bug of the runtime must not leave the caller waiting
-            log.exception("the reply to %s could not be shown", call.request.request_id)
+        except Exception as error:  # noqa: BLE001  the task boundary: the caller must not wait for ever
+            where = "".join(format_tb(error.__traceback__))
+            log.error(  # noqa: TRY400  an exception's message may quote the reply
+                "the reply to %s could not be shown: %s\n%s", call.request.request_id, type(error).__name__, where
+            )
             failed = Error.of("TARGET_CRASHED", "the reply could not be shown; the log has why")
             call.reply = Reply(status=Status.ERROR, error=failed, request_id=call.request.request_id)
         return True
