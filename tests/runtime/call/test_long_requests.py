@@ -9,7 +9,7 @@ import pytest
 
 from comity import Agent, AsyncHandoffManager, Context, Limits, Node, Reply, Status
 from comity.core.document.slices import ONE_GO_BYTES
-from comity.core.redaction import DEFAULT_SCANNER, Action, Category, Policy, Scanner
+from comity.core.redaction import DEFAULT_SCANNER, Action, Category, Policy, Scanner, Vault
 from comity.core.tracing.telemetry import Settings
 from comity.runtime.call.slices import LONG_BYTES, TURNS
 from comity.runtime.session.privacy import Privacy
@@ -254,13 +254,38 @@ class Broken:
         return False
 
 
-async def test_a_long_request_that_cannot_be_looked_through_is_refused_at_once(make_node, caplog):
+@pytest.mark.parametrize("text", [LONG, SECRET])
+async def test_a_request_that_cannot_be_looked_through_is_refused_at_once(text, make_node, caplog):
+    """A long one waited for its deadline, a short one raised out of `node.call`."""
     agent, seen = reader()
     async with make_node([agent], privacy=Privacy(scanner=Scanner([Broken()]))) as node:
-        reply = await node.call("reader", "READ", {"text": LONG}, user_id="eve")
+        reply = await node.call("reader", "READ", {"text": text}, user_id="eve")
         assert (reply.status, reply.error.code) == (Status.REFUSED, "INPUT_VALIDATION_FAILED")
         assert not node._path.calls
         assert not any(seat.coming for seat in node._path.activations._seats.values())
     assert seen == []
     assert "could not be read: LookupError" in caplog.text
+    assert SECRET not in caplog.text
+
+
+class Torn(Vault):
+    """A vault that can hide and not restore."""
+
+    __slots__ = ()
+
+    def value(self, token: str) -> str:
+        raise LookupError(f"no value for {token}, which was {SECRET}")
+
+
+@pytest.mark.parametrize("times", [1, 4_000])
+async def test_a_reply_that_cannot_be_shown_ends_its_call_with_an_error(times, make_node, caplog):
+    """The caller of a long one waited for ever."""
+    agent, _ = reader()
+    async with make_node([agent]) as node:
+        assert (await node.call("reader", "READ", {"text": SECRET}, user_id="eve", session_id="s")).ok
+        node._path.sessions.find("default", "s").vault.__class__ = Torn
+        reply = await node.call("reader", "ECHO", {"times": times}, user_id="eve", session_id="s", request_id="once")
+        assert (reply.status, reply.error.code, reply.request_id) == (Status.ERROR, "TARGET_CRASHED", "once")
+        assert not node._path.calls
+    assert "the reply to once could not be shown: LookupError" in caplog.text
     assert SECRET not in caplog.text

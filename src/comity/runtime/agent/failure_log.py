@@ -39,6 +39,11 @@ def log_trace(trace: str, hide: HideText | None, what: str, *names: object) -> N
     log.error(f"{what}\n%s", *names, trace if hide is None else hide(_clipped(trace)))
 
 
+def log_place(raised: BaseException, what: str, *names: object) -> None:
+    """Log the type of an exception and where it was raised, without its message, which may quote personal data."""
+    log.error(f"{what}: %s\n%s", *names, type(raised).__name__, "".join(traceback.format_tb(raised.__traceback__)))
+
+
 def _clipped(trace: str) -> str:
     if len(trace) <= TRACE_CHARS_MAX:
         return trace

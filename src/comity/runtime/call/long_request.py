@@ -8,9 +8,7 @@ before the scan does, its acceptance and its end are recorded together.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable
-from traceback import format_tb
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -21,6 +19,7 @@ from comity.core.call.machine import ADMITTED
 from comity.core.document.slices import Sliced
 from comity.core.envelope.envelope import Reply, Request
 from comity.errors import UnavailableError
+from comity.runtime.call.screening import unreadable
 
 if TYPE_CHECKING:
     from comity.runtime.call.call import Call
@@ -28,9 +27,6 @@ if TYPE_CHECKING:
     from comity.runtime.call.settle import Settlement
     from comity.runtime.call.slices import Slices
     from comity.runtime.session.privacy import Answers
-
-
-log = logging.getLogger("comity")
 
 
 class LongRequests:
@@ -72,11 +68,7 @@ class LongRequests:
         except UnavailableError as error:
             outcome = self._settlement.unavailable(error)
         except Exception as error:  # noqa: BLE001  the task boundary: the caller must not wait for the timeout
-            where = "".join(format_tb(error.__traceback__))
-            log.error(  # noqa: TRY400  an exception's message may quote the request
-                "the request %s could not be read: %s\n%s", call.request.request_id, type(error).__name__, where
-            )
-            outcome = Refused("INPUT_VALIDATION_FAILED", "the request could not be searched for personal data; the log has why")
+            outcome = unreadable(call, error)
         assert call.state is ADMITTED, "a call that has ended is not looked through any more"
         call.arriving = None
         call.seat.coming -= 1

@@ -8,6 +8,8 @@ from comity.core.call import guardrail
 from comity.core.call.admission import Refused, told
 from comity.core.document.slices import Sliced, whole
 from comity.core.envelope.envelope import Error, Request, encode
+from comity.errors import UnavailableError
+from comity.runtime.agent.failure_log import log_place
 from comity.runtime.call.slices import LONG_BYTES
 from comity.runtime.session.privacy import Privacy, conceal
 from comity.runtime.session.sessions import Sessions
@@ -48,11 +50,23 @@ def screen(
         is_long = _is_long(call.request, body) or len(sessions.vault_of(call) or ()) > SEALED_AT_ONCE
         if is_long and not call.is_again:  # a replayed call must resume or end at once
             return _screened(call, work, note, findings)
-        outcome = whole(work)
+        try:
+            outcome = whole(work)
+        except UnavailableError:
+            raise
+        except Exception as error:  # noqa: BLE001  a recogniser may be foreign code
+            call.request = guardrail.unsaid(call.request)
+            return unreadable(call, error)
         if isinstance(outcome, Refused):
             return outcome
         note = _joined(note, outcome)
     return _warned(call, note, findings) if findings else note
+
+
+def unreadable(call: Call, error: Exception) -> Refused:
+    """Return the refusal of a request whose search for personal data failed."""
+    log_place(error, "the request %s could not be read", call.request.request_id)
+    return Refused("INPUT_VALIDATION_FAILED", "the request could not be searched for personal data; the log has why")
 
 
 def _is_long(request: Request, body: bytes) -> bool:

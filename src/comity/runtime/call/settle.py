@@ -10,7 +10,6 @@ import asyncio
 import logging
 from collections.abc import Callable
 from functools import partial
-from traceback import format_tb
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
@@ -28,6 +27,7 @@ from comity.core.journal.records import Paused as PausedRecord
 from comity.core.tracing.telemetry import CallEnd
 from comity.errors import ComityError, UnavailableError
 from comity.runtime.agent.breakers import Breakers
+from comity.runtime.agent.failure_log import log_place
 from comity.runtime.call import events
 from comity.runtime.call.call import Call, Deadlines
 from comity.runtime.call.environment import Environment
@@ -358,16 +358,18 @@ class Settlement:
                 self._deliver_later(call, work)
                 return False
             call.reply = whole(work)
-        except UnavailableError as unread:  # the call has settled: a retry with the same request id returns its reply
-            call.reply = Reply(status=Status.ERROR, error=self.unrecorded(unread), request_id=call.request.request_id)
-        except Exception as error:  # noqa: BLE001  the task boundary: the caller must not wait for ever
-            where = "".join(format_tb(error.__traceback__))
-            log.error(  # noqa: TRY400  an exception's message may quote the reply
-                "the reply to %s could not be shown: %s\n%s", call.request.request_id, type(error).__name__, where
-            )
-            failed = Error.of("TARGET_CRASHED", "the reply could not be shown; the log has why")
-            call.reply = Reply(status=Status.ERROR, error=failed, request_id=call.request.request_id)
+        except Exception as error:  # noqa: BLE001  the caller must not wait for ever
+            call.reply = self._not_shown(call, error)
         return True
+
+    def _not_shown(self, call: Call, error: Exception) -> Reply:
+        """Return the error for a reply that cannot be shown. The call has settled: a retry with its id returns the reply."""
+        request_id = call.request.request_id
+        if isinstance(error, UnavailableError):
+            return Reply(status=Status.ERROR, error=self.unrecorded(error), request_id=request_id)
+        log_place(error, "the reply to %s could not be shown", request_id)
+        failed = Error.of("TARGET_CRASHED", "the reply could not be shown; the log has why")
+        return Reply(status=Status.ERROR, error=failed, request_id=request_id)
 
     def _deliver_later(self, call: Call, work: Sliced[Reply]) -> None:
         """Restore the hidden values of a long reply in slices, then deliver it."""
@@ -378,8 +380,8 @@ class Settlement:
     async def _deliver_slowly(self, call: Call, work: Sliced[Reply]) -> None:
         try:
             call.reply = await self._slices.run(work)
-        except UnavailableError as unread:
-            call.reply = Reply(status=Status.ERROR, error=self.unrecorded(unread), request_id=call.request.request_id)
+        except Exception as error:  # noqa: BLE001  the caller must not wait for ever
+            call.reply = self._not_shown(call, error)
         self.deliver(call, None, is_shown=True)
 
     async def delivered(self) -> None:
