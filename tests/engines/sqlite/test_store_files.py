@@ -233,3 +233,56 @@ def test_a_forked_child_cannot_use_the_files_its_parent_opened(tmp_path):
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
         files.check()
         assert spans.count() == 0
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_a_change_is_seen_in_a_folder_in_which_nothing_had_changed_for_long(tmp_path, how):
+    """The time of the folder alone is looked at then, and is another one after the change."""
+    folder, link = tmp_path / "folder", tmp_path / "link"
+    folder.mkdir()
+    (folder / "s.db").write_bytes(b"x")
+    link.symlink_to(folder)
+    os.utime(folder, (1, 1))
+    for path in (folder / "s.db", link / "s.db"):
+        files = StoreFiles(path)
+        files.check()
+        files.check()
+        HOW[how](path)
+        with pytest.raises(OSError, match=f"{path} was {'replaced' if how == 'replaced' else 'removed'}"):
+            files.check()
+        (folder / "s.db").write_bytes(b"x")
+        os.utime(folder, (1, 1))
+
+
+def test_a_change_is_seen_behind_a_link_and_in_a_folder_that_took_the_place_of_another(tmp_path):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "used").mkdir()
+    (tmp_path / "real" / "s.db").write_bytes(b"x")
+    (tmp_path / "used" / "s.db").symlink_to(tmp_path / "real" / "s.db")
+    (tmp_path / "used" / "key").write_bytes(b"x")
+    for folder in ("real", "used"):
+        os.utime(tmp_path / folder, (1, 1))
+    linked, key = StoreFiles(tmp_path / "used" / "s.db"), StoreFiles(tmp_path / "used" / "key")
+    linked.check()
+    key.check()
+    HOW["replaced"](tmp_path / "real" / "s.db")
+    with pytest.raises(OSError, match=r"s\.db was replaced"):
+        linked.check()
+    (tmp_path / "used").rename(tmp_path / "aside")
+    shutil.copytree(tmp_path / "aside", tmp_path / "used")
+    os.utime(tmp_path / "used", (1, 1))
+    with pytest.raises(OSError, match="key was replaced"):
+        key.check()
+
+
+def test_a_folder_that_has_just_changed_is_looked_at_whole(tmp_path):
+    """The clock of a file system is coarse: a second change may leave the folder's time as it was."""
+    path = tmp_path / "s.db"
+    path.write_bytes(b"x")
+    files = StoreFiles(path)
+    files.check()
+    before = tmp_path.stat()
+    HOW["replaced"](path)
+    os.utime(tmp_path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    with pytest.raises(OSError, match="was replaced"):
+        files.check()
