@@ -156,10 +156,10 @@ remote: $(READY) ## kill -9 the node that serves remote calls 50 times: no call 
 
 SEEDS ?= 1000
 sim: $(READY) ## simulate SEEDS seeds of agents under every fault; what was never reached fails too
-	$(BIN)/comity sim --seeds $(SEEDS) --complete
+	cd tests/support && $(CURDIR)/$(BIN)/comity sim --app workloads.scenarios:CAMPAIGN --seeds $(SEEDS) --complete
 
 sim-defects: $(READY) ## the table of planted defects: which invariant catches each, after how many seeds
-	$(RUN) tests/testing/sim/defects.py
+	PYTHONPATH=tests/support $(RUN) tests/testing/sim/defects.py
 
 pii: $(READY) ## precision and recall of personal data per type, on a labelled corpus; PII_ARGS=-v shows what was missed
 	$(RUN) tests/core/redaction/pii_corpus.py $(PII_ARGS)

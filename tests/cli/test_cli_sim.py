@@ -7,6 +7,25 @@ import re
 
 import pytest
 
+APP = "workloads.scenarios:CAMPAIGN"
+
+
+@pytest.fixture(autouse=True)
+def scenarios(monkeypatch):
+    """The project's own scenarios, where no other are named."""
+    monkeypatch.setenv("COMITY_APP", APP)
+
+
+def test_the_scenarios_are_those_that_the_caller_names(comity, monkeypatch):
+    ran = comity("sim", "--app", "app:make")
+    assert ran.code == 2
+    assert "app:make is a function, not a Campaign" in ran.err
+    monkeypatch.delenv("COMITY_APP")
+    ran = comity("sim")
+    assert ran.code == 2
+    assert "Name a `comity.testing.Campaign` with --app module:attribute" in ran.err
+    assert comity("sim", "--app", APP, "--scenario", "list").code == 0
+
 
 def test_a_long_run_plays_one_node_and_several_and_names_what_it_never_reached(comity):
     ran = comity("sim", "--seeds", "10", "--complete")

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 from checkers import load_checker
+from workloads.scenarios import SCENARIOS
 
 from comity.core.handoff import machine as handoff
 from comity.core.handoff import queue as handoff_queue
-from comity.testing.workloads.scenarios import SCENARIOS
 
 SPEC = Path(__file__).parents[2] / "spec"
 handoff_check = load_checker("handoff_check")

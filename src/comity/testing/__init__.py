@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from comity.testing.cassette import Cassette, CassetteError
     from comity.testing.provider.server import Broken, Cut, Failure, Garbage, ModelServer, Received
     from comity.testing.scripted import Answer, ScriptedModel, ScriptError, tool_call
+    from comity.testing.sim.campaign import Campaign, Play
     from comity.testing.sim.faults import Fault, Kind
     from comity.testing.sim.invariants import ViolationError
     from comity.testing.sim.nodes import CrashedError, SimNode
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "cassette": ("Cassette", "CassetteError"),
+    "sim.campaign": ("Campaign", "Play"),
     "sim.faults": ("Fault", "Kind"),
     "provider.server": ("Broken", "Cut", "Failure", "Garbage", "ModelServer", "Received"),
     "sim.nodes": ("CrashedError", "SimNode"),
@@ -36,6 +38,7 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = [
     "Answer",
     "Broken",
+    "Campaign",
     "Cassette",
     "CassetteError",
     "CrashedError",
@@ -46,6 +49,7 @@ __all__ = [
     "Kind",
     "ModelServer",
     "Outcome",
+    "Play",
     "Received",
     "ScriptError",
     "ScriptedModel",

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from workflow_defects import NAMES, PLANTED
 from workflow_driver import Run, failed, ok
-
-from comity.testing.sim.run_invariants import BrokenError, judge
+from workloads.run_invariants import BrokenError, judge
 
 TEXT = """
 workflow: judged

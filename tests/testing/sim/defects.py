@@ -1,6 +1,6 @@
 """For every invariant a broken twin of production code, and how many seeds it takes to catch it.
 
-`python tests/testing/sim/defects.py` prints the table: defect, invariant, seeds needed.
+`make sim-defects` prints the table: defect, invariant, seeds needed.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from unittest import mock
 
 import msgspec
+from workloads.scenarios import SCENARIOS
 
 import comity.core.call.limits
 import comity.runtime.call.path
@@ -36,7 +37,6 @@ from comity.runtime.call.settle import Settlement
 from comity.runtime.call.tools import Toolbox
 from comity.runtime.handoff.desk import Handoffs
 from comity.testing.sim import journal
-from comity.testing.workloads.scenarios import SCENARIOS
 
 
 class Defect(NamedTuple):

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from workloads.receivers import Client
 
 from comity import AsyncHandoffReceiver
 from comity.core.handoff.machine import State
 from comity.errors import ComityError
 from comity.testing import CrashedError, World
-from comity.testing.workloads.receivers import Client
 
 
 def play(who="", **cut):

@@ -6,6 +6,8 @@ import asyncio
 
 import pytest
 from checkers import load_checker
+from workloads.receivers import MARKS
+from workloads.scenarios import SCENARIOS
 
 from comity import Agent, AsyncHandoffManager, AsyncHandoffReceiver, Context
 from comity.core.handoff.machine import State
@@ -15,8 +17,6 @@ from comity.testing import Fault, World
 from comity.testing.sim.faults import Kind
 from comity.testing.sim.nodes import CrashedError
 from comity.testing.sim.report import MACHINES
-from comity.testing.workloads.receivers import MARKS
-from comity.testing.workloads.scenarios import SCENARIOS
 
 PLAY = SCENARIOS["handoffs"]
 SEEDS = range(5)  # `regressions.txt` has more, and `make sim` a thousand

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 from checkers import load_checker
+from workloads.mesh import STORM, mesh
+from workloads.refusals import PROVOKED
+from workloads.scenarios import IN_TURN, LONG_RUN, REFUSALS, SCENARIOS
 
 from comity.core.journal.records import Accepted
 from comity.testing import World
 from comity.testing.sim.faults import Kind
-from comity.testing.workloads.mesh import STORM, mesh
-from comity.testing.workloads.refusals import PROVOKED
-from comity.testing.workloads.scenarios import IN_TURN, LONG_RUN, REFUSALS, SCENARIOS
 
 ROOT = Path(__file__).parents[3]
 

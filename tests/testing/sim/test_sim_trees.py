@@ -6,12 +6,12 @@ from unittest import mock
 
 import pytest
 from defects import Defect, nothing
+from workloads.scenarios import SCENARIOS
+from workloads.trees import MARKS
 
 from comity.runtime.cluster.asking import Asking
 from comity.runtime.cluster.inbound import Server, _Told
 from comity.runtime.cluster.outbound import Carrier
-from comity.testing.workloads.scenarios import SCENARIOS
-from comity.testing.workloads.trees import MARKS
 
 HEAR = Carrier._hear
 

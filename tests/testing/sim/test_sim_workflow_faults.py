@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import pytest
 from workflow_defects import NAMES, PLANTED
-
-from comity.testing.workloads.scenarios import SCENARIOS
+from workloads.scenarios import SCENARIOS
 
 PLAY = SCENARIOS["workflows"]
 SEEDS_MAX = 12

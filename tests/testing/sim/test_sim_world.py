@@ -11,11 +11,11 @@ import weakref
 from pathlib import Path
 
 import pytest
+from workloads.mesh import CALLS_MIN, STORM, mesh
+from workloads.scenarios import SCENARIOS
 
 from comity import Agent, Context
 from comity.testing import Fault, Kind, World
-from comity.testing.workloads.mesh import CALLS_MIN, STORM, mesh
-from comity.testing.workloads.scenarios import SCENARIOS
 
 SEEDS = range(8)  # `regressions.txt` has more, and `make sim` a thousand
 
@@ -44,7 +44,7 @@ def test_different_seeds_give_different_runs(storm):
 
 DIGESTS = """
 import sys
-from comity.testing.workloads.scenarios import SCENARIOS
+from workloads.scenarios import SCENARIOS
 for run in sys.argv[1:]:
     name, seed = run.split()
     print(run, SCENARIOS[name].run(int(seed)).trace.digest())
@@ -54,7 +54,9 @@ for run in sys.argv[1:]:
 def test_the_same_seeds_give_the_same_traces_in_two_processes_with_two_hash_seeds_and_in_another_order():
     runs = [f"{name} 1" for name in ("mesh", "nodes", "handoffs")]
     here = [f"{run} {SCENARIOS[run.split()[0]].run(int(run.split()[1])).trace.digest()}" for run in runs]
-    environment = {**os.environ, "PYTHONHASHSEED": "12345"}  # this process has a seed that Python chose, or none
+    support = str(Path(__file__).parents[2] / "support")
+    other_hash_seed = {"PYTHONHASHSEED": "12345"}  # this process has a seed that Python chose, or none
+    environment = os.environ | {"PYTHONPATH": support} | other_hash_seed
     command = [sys.executable, "-c", DIGESTS, *runs[::-1]]
     there = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
     assert there.splitlines() == here[::-1]

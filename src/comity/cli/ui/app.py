@@ -31,10 +31,14 @@ def load(args: argparse.Namespace) -> Node:
     from comity import Agent
     from comity.loading.registry_file import load_node
 
-    # --app names modules of the working directory. It comes last, so that a file there never stands in for a package.
+    look_here()
+    return load_node(args.app, Agent)
+
+
+def look_here() -> None:
+    """Let --app name modules of the working directory, which comes last: no file there ever stands in for a package."""
     if (here := os.getcwd()) not in sys.path:  # noqa: PTH109
         sys.path.append(here)
-    return load_node(args.app, Agent)
 
 
 def host_orchestrator(node: Node) -> Orchestrator | None:

@@ -21,7 +21,7 @@ NO_APP: Final = (
 )
 _NO_STORE: Final = ("agents", "completion", "convert", "guidance", "sim")
 # The commands that use the agents, by their first words; the others only read the store.
-_APP: Final = ("agents", "approvals deny", "approvals grant", "call", "doctor", "handoff")
+_APP: Final = ("agents", "approvals deny", "approvals grant", "call", "doctor", "handoff", "sim")
 _USER: Final = ("call", "handoff")
 _COMMAND: Final = re.compile(
     r"`comity (?P<quoted>[a-z-][^`]*)`"  # in a sentence

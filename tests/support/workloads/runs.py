@@ -1,7 +1,7 @@
 """Runs of workflows under faults: each is started, answered and waited for by a client that asks again after every crash.
 
 Which flow, and what its agents answer, is drawn from the seed. Every run ends, and its history satisfies the invariants of
-`sim.run_invariants`.
+`workloads.run_invariants`.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from comity.core.workflow.model import Definition
 from comity.core.workflow.read import load
 from comity.errors import CallerError, ComityError
 from comity.testing.sim.nodes import CrashedError, SimNode
-from comity.testing.sim.run_invariants import judge
 from comity.testing.sim.world import World
+from workloads.run_invariants import judge
 
 HEALED_AFTER: Final = 40  # looks of a client, a second apart; then faults stop, so that every run ends
 LOOKS_MAX: Final = 400

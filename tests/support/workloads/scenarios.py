@@ -6,39 +6,24 @@ Each is a whole small world that asserts what it is about; `mesh` is the large o
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from comity.core.agent.agent import Agent
 from comity.core.call.limits import Limits
 from comity.core.envelope.envelope import Reply
 from comity.runtime.call.context import Context
+from comity.testing.sim.campaign import Campaign, Play
 from comity.testing.sim.faults import BETWEEN_NODES, Fault, Kind
-from comity.testing.sim.world import Outcome, Scenario, World
-from comity.testing.workloads.mesh import CLUSTER_MARKS, MARKS, STORM, mesh
-from comity.testing.workloads.receivers import MARKS as ERRAND_MARKS
-from comity.testing.workloads.receivers import handoffs
-from comity.testing.workloads.refusals import PROVOKED, refusals
-from comity.testing.workloads.runs import MARKS as RUN_MARKS
-from comity.testing.workloads.runs import runs
-from comity.testing.workloads.trees import FAULTS as OF_TREES
-from comity.testing.workloads.trees import MARKS as TREE_MARKS
-from comity.testing.workloads.trees import trees
-
-
-class Play(NamedTuple):
-    """A scenario, the faults it is played with, and the marks that a long run of it must reach, as well as every transition of
-    these machines."""
-
-    scenario: Scenario
-    faults: Sequence[Fault] = ()
-    marks: Sequence[str] = ()
-    machines: Sequence[str] = ()
-    is_swarm: bool = False
-
-    def run(self, seed: int, **more: Any) -> Outcome:
-        """Play it with a seed."""
-        return World(seed, faults=self.faults, is_swarm=self.is_swarm, **more).run(self.scenario)
+from comity.testing.sim.world import World
+from workloads.mesh import CLUSTER_MARKS, MARKS, STORM, mesh
+from workloads.receivers import MARKS as ERRAND_MARKS
+from workloads.receivers import handoffs
+from workloads.refusals import PROVOKED, refusals
+from workloads.runs import MARKS as RUN_MARKS
+from workloads.runs import runs
+from workloads.trees import FAULTS as OF_TREES
+from workloads.trees import MARKS as TREE_MARKS
+from workloads.trees import trees
 
 
 def relay(name: str, *, wait_s: float = 0.0, **more: Any) -> Agent:
@@ -257,3 +242,4 @@ _HANDING: Final = (*_TEN[:-1], ("mesh", "handoffs"))
 IN_TURN: Final[tuple[tuple[str, ...], ...]] = (*_HANDING, *_TEN, *_HANDING, *_TEN, *_TEN[:-1], ("mesh", "refusals"))
 LONG_RUN: Final = Play(mesh, STORM, tuple(dict.fromkeys((*MARKS, *CLUSTER_MARKS, *ERRAND_MARKS))), (*OF_CALLS, "handoff"))
 REFUSALS: Final = (*PROVOKED, "ROUTING_DEADLOCK_PREVENTED", "NODE_UNREACHABLE")
+CAMPAIGN: Final = Campaign(SCENARIOS, IN_TURN, LONG_RUN, REFUSALS)  # what `make sim` plays
