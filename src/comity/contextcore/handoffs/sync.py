@@ -3,35 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-import functools
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Iterator
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
+from typing import Self, TypeVar
 
 from comity.contextcore.handoffs.manager import AsyncHandoffManager
 from comity.contextcore.handoffs.receiver import AsyncHandoffReceiver
 from comity.core.agent.agent import Agent
 from comity.core.handoff.machine import LEASE_MS, Entry, Handoff
-from comity.node.sync import LoopThread
+from comity.node.blocking import Blocking, awaited
 from comity.ports import SpanSource
 from comity.runtime.handoff.receiver import Arrivals
 
-Given = ParamSpec("Given")
 Result = TypeVar("Result")
 Twin = TypeVar("Twin", AsyncHandoffManager, AsyncHandoffReceiver)
 
 
-class _Sync(Generic[Twin]):
+class _Sync(Blocking[Twin]):
     """Runs the async twin in a thread of its own, from the first call until it is closed or the program ends."""
 
     def __init__(self, twin: Twin) -> None:
-        self._twin: Twin = twin
-        self._thread: LoopThread | None = None
+        self._target: Twin = twin
 
     def __enter__(self) -> Self:
         try:
-            self._run(self._open())
+            self._run(lambda twin: twin.desk())
         except BaseException:
             self._stop()
             raise
@@ -44,37 +41,9 @@ class _Sync(Generic[Twin]):
         """End it."""
         if self._thread is not None:
             try:
-                self._run(self._twin.close())
+                self._run(lambda twin: twin.close())
             finally:
                 self._stop()
-
-    def _stop(self) -> None:
-        if self._thread is not None:
-            self._thread.stop()
-            self._thread = None
-
-    async def _open(self) -> None:
-        await self._twin.desk()
-
-    def _running(self) -> LoopThread:
-        if self._thread is None:
-            self._thread = LoopThread()
-        return self._thread
-
-    def _run(self, work: Coroutine[Any, Any, Result]) -> Result:
-        return self._running().run(work)
-
-
-def _twin(
-    method: Callable[Concatenate[Any, Given], Coroutine[Any, Any, Result]],
-) -> Callable[Concatenate[_Sync[Any], Given], Result]:
-    """Return a method of the async twin as a blocking method that waits for its result, with the same parameters."""
-
-    @functools.wraps(method)
-    def twin(self: _Sync[Any], /, *given: Given.args, **more: Given.kwargs) -> Result:
-        return self._run(method(self._twin, *given, **more))
-
-    return twin
 
 
 class HandoffManager(_Sync[AsyncHandoffManager]):
@@ -113,21 +82,21 @@ class HandoffManager(_Sync[AsyncHandoffManager]):
             )
         )
 
-    create_handoff = _twin(AsyncHandoffManager.create_handoff)
-    receive = _twin(AsyncHandoffManager.receive)
-    get_handoff_status = _twin(AsyncHandoffManager.get_handoff_status)
-    await_result = _twin(AsyncHandoffManager.await_result)
-    create_and_await = _twin(AsyncHandoffManager.create_and_await)
-    get_result = _twin(AsyncHandoffManager.get_result)
-    get_result_from_trace = _twin(AsyncHandoffManager.get_result_from_trace)
-    provide_input = _twin(AsyncHandoffManager.provide_input)
-    cancel = _twin(AsyncHandoffManager.cancel)
-    list_handoffs = _twin(AsyncHandoffManager.list_handoffs)
-    dead_letters = _twin(AsyncHandoffManager.dead_letters)
+    create_handoff = awaited(AsyncHandoffManager.create_handoff)
+    receive = awaited(AsyncHandoffManager.receive)
+    get_handoff_status = awaited(AsyncHandoffManager.get_handoff_status)
+    await_result = awaited(AsyncHandoffManager.await_result)
+    create_and_await = awaited(AsyncHandoffManager.create_and_await)
+    get_result = awaited(AsyncHandoffManager.get_result)
+    get_result_from_trace = awaited(AsyncHandoffManager.get_result_from_trace)
+    provide_input = awaited(AsyncHandoffManager.provide_input)
+    cancel = awaited(AsyncHandoffManager.cancel)
+    list_handoffs = awaited(AsyncHandoffManager.list_handoffs)
+    dead_letters = awaited(AsyncHandoffManager.dead_letters)
 
     def events(self, handoff_id: str, after: int = 0, *, in_clear: bool = True) -> Iterator[Entry]:
         """Yield what happens to a handoff until it has ended; see `AsyncHandoffManager.events`."""
-        yield from _each(self._running(), self._twin.events(handoff_id, after, in_clear=in_clear))
+        yield from self._each(self._target.events(handoff_id, after, in_clear=in_clear))
 
 
 class HandoffReceiver(_Sync[AsyncHandoffReceiver]):
@@ -152,31 +121,23 @@ class HandoffReceiver(_Sync[AsyncHandoffReceiver]):
 
     def watch_handoffs(self) -> AsyncIterator[Handoff]:
         """Yield handoffs as they come, most urgent first, in the caller's own event loop."""
-        source = self._twin.watch_handoffs()
+        source = self._target.watch_handoffs()
         return Arrivals(lambda: asyncio.wrap_future(self._running().submit(_following(source))))
 
     def handoffs(self) -> Iterator[Handoff]:
         """Yield handoffs as they come, for code without an event loop."""
-        yield from _each(self._running(), self._twin.watch_handoffs())
+        yield from self._each(self._target.watch_handoffs())
 
-    poll_handoffs = _twin(AsyncHandoffReceiver.poll)
-    take = _twin(AsyncHandoffReceiver.take)
-    accept = _twin(AsyncHandoffReceiver.accept)
-    reject = _twin(AsyncHandoffReceiver.reject)
-    progress = _twin(AsyncHandoffReceiver.progress)
-    request_input = _twin(AsyncHandoffReceiver.request_input)
-    complete = _twin(AsyncHandoffReceiver.complete)
-    fail = _twin(AsyncHandoffReceiver.fail)
-    release = _twin(AsyncHandoffReceiver.release)
+    poll_handoffs = awaited(AsyncHandoffReceiver.poll)
+    take = awaited(AsyncHandoffReceiver.take)
+    accept = awaited(AsyncHandoffReceiver.accept)
+    reject = awaited(AsyncHandoffReceiver.reject)
+    progress = awaited(AsyncHandoffReceiver.progress)
+    request_input = awaited(AsyncHandoffReceiver.request_input)
+    complete = awaited(AsyncHandoffReceiver.complete)
+    fail = awaited(AsyncHandoffReceiver.fail)
+    release = awaited(AsyncHandoffReceiver.release)
 
 
 async def _following(source: AsyncIterator[Result]) -> Result:
     return await anext(source)
-
-
-def _each(thread: LoopThread, source: AsyncIterator[Result]) -> Iterator[Result]:
-    while True:
-        try:
-            yield thread.run(_following(source))
-        except StopAsyncIteration:
-            return
