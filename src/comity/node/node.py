@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, cast, overload
 
 from comity.core.agent.agent import Agent, Capability
 from comity.core.agent.registry import Registry
@@ -340,51 +340,18 @@ class Node(Outsiders):
     @overload
     def start_call(self, target: Callable[..., Result], /, *args: Any, user_id: str, **inputs: Any) -> CallHandle[Result]: ...
     def start_call(  # type: ignore[misc]
-        self,
-        target: Any,
-        capability: Any = UNSAID,
-        inputs: Any = None,
-        *more: Any,
-        user_id: str,
-        session_id: str | None = None,
-        request_id: str | None = None,
-        timeout_ms: int | None = None,
-        objective: str = "",
-        message: str = "",
-        priority: Priority | str = "normal",
-        limits: Limits | None = None,
-        correlation_id: str = "",
-        tenant_id: str = "default",
-        parent_session_id: str | None = None,
-        context: Background | None = None,
-        tools: Collection[str] | None = None,
-        history: str | int = "full",
-        traceparent: str | Sequence[str] | None = None,
-        tracestate: str | Sequence[str] | None = None,
-        **named: Any,
+        self, target: Any, capability: Any = UNSAID, inputs: Any = None, *more: Any, user_id: str, **named: Any
     ) -> CallHandle[Any]:
-        """Begin a call for a user and return a handle to watch, cancel or await it."""
+        """Begin a call for a user and return a handle to watch, cancel or await it; takes what `call` takes."""
         path = self._path
         log = EventLog()
-        draft = Draft(
-            target,
-            capability,
-            inputs,
-            objective,
-            message,
-            timeout_ms,
-            priority,
-            context,
-            limits,
-            history,
-            tools,
-            correlation_id,
-        )
+        options = cast("RootOptions", {name: named.pop(name) for name in RootOptions.__annotations__ if name in named})
+        draft, identity = _drafted(target, capability, inputs, user_id, options)
         read: Capability | None = None
         if type(target) is not str or capability is UNSAID or more or named:
-            draft, read = aim(path.registry, draft, more, named, Node.start_call.__kwdefaults__, ROOT_ONLY)
-        identity = Identity(user_id, tenant_id, session_id, parent_session_id)
-        remote = joined(traceparent, tracestate)
+            draft, read = aim(path.registry, draft, more, named, Node.call.__kwdefaults__, ROOT_ONLY)
+        request_id = options.get("request_id")
+        remote = joined(options.get("traceparent"), options.get("tracestate"))
         if (errand := path.placement.start_root(draft, identity, request_id, remote, log)) is not None:
             return CallHandle(path, errand, log, errand.arrival.request.request_id, read)
         opened = path.open_root(draft, identity, request_id, remote, log)

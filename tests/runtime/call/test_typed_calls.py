@@ -204,7 +204,7 @@ def test_data_is_of_the_declared_type_or_a_warning_names_its_first_problem():
 
 def test_the_options_for_type_checkers_are_those_that_calls_take():
     assert set(CallOptions.__annotations__) == set(Context.call.__kwdefaults__)
-    assert set(RootOptions.__annotations__) == set(Node.call.__kwdefaults__) == set(Node.start_call.__kwdefaults__)
+    assert set(RootOptions.__annotations__) == set(Node.call.__kwdefaults__)
 
 
 def test_a_fallback_names_its_capability_by_function():
