@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 from comity.core.agent import agent as core
 from comity.core.agent.agent import DeclarationError, Hook, Status
-from comity.core.agent.declaration import shown
 from comity.core.agent.tool import Tool
 from comity.core.call.limits import Limits
 from comity.core.envelope.envelope import Reply
@@ -132,84 +131,35 @@ class Agent(core.Agent):
             if any(thoughts) or success_criteria or failure_criteria or can_transfer_to or clear:
                 raise DeclarationError(f"{id}: instructions, output_type and the like are for a model, and no model is given")
             return
-        self._give_mind(
-            model,
-            instructions,
-            output_type,
-            use_standard_protocol,
-            response_format,
-            success_criteria,
-            failure_criteria,
-            settings,
-            thinking,
-            can_transfer_to,
-            count_tokens,
-            clear,
-        )
+        from comity.agents.model.declared import Mind  # noqa: PLC0415  most agents have no model
 
-    def _give_mind(
-        self,
-        model: Model | str,
-        instructions: str,
-        output_type: Any,
-        use_standard_protocol: bool | None,
-        response_format: str | None,
-        success_criteria: Sequence[str],
-        failure_criteria: Sequence[str],
-        settings: Settings | None,
-        thinking: Thinking | None,
-        can_transfer_to: Collection[str],
-        count_tokens: TokenCounter | None,
-        clear: Collection[str],
-    ) -> None:
-        from comity.agents.model.declared import Mind, uses_protocol  # noqa: PLC0415
-        from comity.core.model.bounds import Thinking  # noqa: PLC0415
-        from comity.core.model.exchange import Settings  # noqa: PLC0415
-        from comity.core.model.sacp_prompt import template_problem  # noqa: PLC0415
-        from comity.core.tracing.gen_ai import AgentFacts  # noqa: PLC0415  most agents have no model
-
-        if not isinstance(model, str) and not callable(getattr(model, "stream", None)):
-            raise DeclarationError(f"{self.id}: model must be a name such as openai:gpt-4o, or a Model, not {shown(model)}")
-        for what, texts in (("success_criteria", success_criteria), ("failure_criteria", failure_criteria)):
-            if isinstance(texts, str):
-                raise DeclarationError(f"{self.id}: {what} must be a list of sentences, not the text {texts!r}")
-        if isinstance(can_transfer_to, str):
-            raise DeclarationError(f"{self.id}: can_transfer_to must be a list of names, not the text {can_transfer_to!r}")
-        if self.can_call is not None and "*" not in self.can_call and not frozenset(can_transfer_to) <= self.can_call:
-            beyond = ", ".join(sorted(frozenset(can_transfer_to) - self.can_call))
-            raise DeclarationError(f"{self.id}: can_transfer_to names {beyond}, which can_call does not allow")
-        criteria = (tuple(success_criteria), tuple(failure_criteria))
-        try:
-            has_protocol = uses_protocol(use_standard_protocol, response_format, output_type, *criteria)
-        except DeclarationError as error:
-            raise DeclarationError(f"{self.id}: {error}") from None
-        if thinking is not None and thinking.protocol_template:
-            problem = template_problem(
-                thinking.protocol_template, has_schema=output_type is not None, has_criteria=any(criteria)
-            )
-            if problem or not has_protocol:
-                told = problem or "it is for agents that reply in the standard protocol"
-                raise DeclarationError(f"{self.id}: protocol_template: {told}")
-        self.mind = mind = Mind(
-            self.id,
+        mind = Mind(
+            self,
             model=model,
             instructions=instructions,
             output_type=output_type,
-            use_standard_protocol=has_protocol,
-            success_criteria=criteria[0],
-            failure_criteria=criteria[1],
-            settings=settings or Settings(),
-            thinking=thinking or Thinking(),
+            use_standard_protocol=use_standard_protocol,
+            response_format=response_format,
+            success_criteria=success_criteria,
+            failure_criteria=failure_criteria,
+            settings=settings,
+            thinking=thinking,
             can_transfer_to=can_transfer_to,
             count_tokens=count_tokens,
-            tools=self.tools,
         )
+        self._think_with(mind, clear)
 
+    def _think_with(self, mind: Mind, clear: Collection[str]) -> None:
+        """Add the capability `message`, whose implementation asks the model."""
+        from comity.core.tracing.gen_ai import AgentFacts  # noqa: PLC0415  as above
+
+        self.mind = mind
         facts = mind.facts
         self.about = AgentFacts(self.about.description if self.about else "", facts.provider, facts.model)
         self.can_transfer_to = mind.can_transfer_to
-        self.on_open = mind.open if isinstance(model, str) else None
+        self.on_open = mind.open if mind.is_made_later else None
         self.on_close = mind.close
+        output_type = mind.output_type
 
         async def message(ctx: Context, **inputs: Any) -> Reply:
             from comity.agents.model.turn import Turn  # noqa: PLC0415  needed when the first message comes

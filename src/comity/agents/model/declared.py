@@ -9,7 +9,7 @@ from typing import Any
 from comity.agents.model.colleagues import call_definition
 from comity.agents.model.platform import ASK_USER, TOOLS
 from comity.core.agent.agent import Agent, DeclarationError
-from comity.core.agent.tool import Tool
+from comity.core.agent.declaration import shown
 from comity.core.call.limits import REPLY_BYTES_MAX
 from comity.core.document.payload import PayloadError, Problem, pack
 from comity.core.document.schema import Checker, JsonSchema, PythonType
@@ -19,7 +19,7 @@ from comity.core.model.quoting import Seal
 from comity.core.model.reply.fields import Said
 from comity.core.model.reply.quotes import EXAMPLE, replies_in
 from comity.core.model.reply.tolerant import Budget
-from comity.core.model.sacp_prompt import protocol_prompt, reply_schema, sample
+from comity.core.model.sacp_prompt import protocol_prompt, reply_schema, sample, template_problem
 from comity.core.model.tokens import TokenCounter, estimate
 from comity.core.tracing.gen_ai import ModelFacts, facts_of_name
 from comity.errors import ComityError
@@ -33,33 +33,56 @@ class Mind:
 
     def __init__(
         self,
-        agent_id: str,
+        agent: Agent,
         *,
         model: Model | str,
         instructions: str,
         output_type: Any,
-        use_standard_protocol: bool,
+        use_standard_protocol: bool | None,
+        response_format: str | None,
         success_criteria: Sequence[str],
         failure_criteria: Sequence[str],
-        settings: Settings,
-        thinking: Thinking,
+        settings: Settings | None,
+        thinking: Thinking | None,
         can_transfer_to: Collection[str],
         count_tokens: TokenCounter | None,
-        tools: Mapping[str, Tool | None],
     ) -> None:
-        self.agent_id = agent_id
+        """Take what an agent is declared with; raise `DeclarationError` for what does not fit together."""
+        self.agent_id = agent.id
+        if not isinstance(model, str) and not callable(getattr(model, "stream", None)):
+            raise self._wrong(f"model must be a name such as openai:gpt-4o, or a Model, not {shown(model)}")
+        for what, texts in (("success_criteria", success_criteria), ("failure_criteria", failure_criteria)):
+            if isinstance(texts, str):
+                raise self._wrong(f"{what} must be a list of sentences, not the text {texts!r}")
+        if isinstance(can_transfer_to, str):
+            raise self._wrong(f"can_transfer_to must be a list of names, not the text {can_transfer_to!r}")
+        if agent.can_call is not None and "*" not in agent.can_call and not frozenset(can_transfer_to) <= agent.can_call:
+            beyond = ", ".join(sorted(frozenset(can_transfer_to) - agent.can_call))
+            raise self._wrong(f"can_transfer_to names {beyond}, which can_call does not allow")
+        self._criteria = (tuple(success_criteria), tuple(failure_criteria))
+        try:
+            self.has_protocol = uses_protocol(use_standard_protocol, response_format, output_type, *self._criteria)
+        except DeclarationError as error:
+            raise self._wrong(str(error)) from None
+        self.thinking = thinking or Thinking()
+        if template := self.thinking.protocol_template:
+            problem = template_problem(template, has_schema=output_type is not None, has_criteria=any(self._criteria))
+            if problem or not self.has_protocol:
+                told = problem or "it is for agents that reply in the standard protocol"
+                raise self._wrong(f"protocol_template: {told}")
         self.instructions = instructions
         self.output_type = output_type
-        self.has_protocol = use_standard_protocol
-        self.settings = settings
-        self.thinking = thinking
+        self.settings = settings or Settings()
         self.can_transfer_to = frozenset(can_transfer_to)
-        self.tools = tuple(tools)
-        self.asks_user = tools.get(ASK_USER) == TOOLS[ASK_USER]
+        self.tools = tuple(agent.tools)
+        self.asks_user = agent.tools.get(ASK_USER) == TOOLS[ASK_USER]
         self.count = count_tokens or estimate
-        self._criteria = (tuple(success_criteria), tuple(failure_criteria))
+        self.is_made_later = isinstance(model, str)
         self._model = model
         self._call_definition: tuple[Any, tuple[ToolDefinition, tuple[str, ...]]] | None = None
+
+    def _wrong(self, what: str) -> DeclarationError:
+        return DeclarationError(f"{self.agent_id}: {what}")
 
     @property
     def model_name(self) -> str:
