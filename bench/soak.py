@@ -1,6 +1,7 @@
 """A soak: honest users for a long time, with and without hostile ones beside them on the same node.
 
 Honest users call at a fixed rate, whatever became of earlier calls, so that waiting shows as latency and not as fewer calls.
+What they do is mixed, as on a node in use: `HONEST` lists the kinds and their shares.
 Phases without and with the hostile alternate, each `--phase` seconds; the first of each kind warms up and does not count. What
 the hostile do is listed in `HOSTILE`: each tries to make the others wait or to make the node grow. Prints memory over time, the
 p99 of the honest in both kinds of phase, and their ratio; exits 1 if the ratio or the growth of memory is beyond its bound.
@@ -19,7 +20,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -31,6 +32,11 @@ SAMPLE_S = 2.0
 DENSE = (
     "write to ann.smith@example.com or +49 151 12345678, card 4111 1111 1111 1111, IBAN DE89 3704 0044 0532 0130 00; " * 200
 )[:20_000]
+LETTER = (
+    "Dear team, the parcel of order 4500123987 has not come. Please call me at +49 151 23456789 or write to "
+    "ann.smith@example.com before Friday; the shop said it left on 3 November, and the tracking page has been empty since. "
+) * 2
+PAGES = "The board met in spring and agreed to the plan of the year, which 14 people had drawn up in 3 weeks. " * 120
 LOREM = "lorem ipsum dolor sit amet " * 3_600  # just below the limit of a message
 
 Act = Callable[[Node, int], Awaitable[object]]
@@ -38,6 +44,7 @@ Act = Callable[[Node, int], Awaitable[object]]
 
 def agents() -> list[Agent]:
     desk = Agent("DESK", can_call=["STOCK"], tools_allowed=["look"])
+    cart = Agent("CART")
     stock = Agent("STOCK")
     evil = Agent("EVIL", concurrency=16)
 
@@ -54,6 +61,22 @@ def agents() -> list[Agent]:
     async def talk(ctx: Context) -> dict:
         ctx.session.learn("asked", ctx.request.message)
         return {"seen": await ctx.use_tool("look", what="x")}
+
+    @desk.capability("READ")
+    async def read(ctx: Context, text: str) -> dict:
+        ctx.insight("analysis", summary="read a text", confidence=0.9)
+        return {"words": text.count(" ")}
+
+    @desk.capability("FAIL")
+    async def fail(ctx: Context) -> None:
+        raise RuntimeError("the shelf is empty")
+
+    @cart.capability("ADD")
+    async def add(ctx: Context, item: str) -> int:
+        items = ctx.state.setdefault("items", [])
+        items.append(item)
+        del items[:-20]
+        return len(items)
 
     @stock.capability("COUNT")
     async def count(ctx: Context, item: str) -> int:
@@ -81,7 +104,7 @@ def agents() -> list[Agent]:
     async def steal(ctx: Context) -> str:
         return ctx.token
 
-    return [desk, stock, evil]
+    return [desk, cart, stock, evil]
 
 
 async def look(what: str) -> str:
@@ -139,6 +162,31 @@ async def waiters(node: Node, n: int) -> object:
     return await asyncio.gather(*tasks, return_exceptions=True)
 
 
+Ask = Callable[[Node, int, str], Awaitable[Reply]]
+
+
+def named(node: Node, n: int, user: str) -> Awaitable[Reply]:
+    """Ask twice under one id: every other call gets the stored reply."""
+    return node.call("DESK", "PLAIN", {"n": 1}, user_id=user, request_id=f"named-{user}-{n // 80}")
+
+
+# What honest users do, and the share of each: short calls, trees, conversations, personal texts, documents, state, mistakes.
+HONEST: dict[str, tuple[int, Ask]] = {
+    "plain": (30, lambda node, n, user: node.call("DESK", "PLAIN", {"n": n}, user_id=user)),
+    "tree": (15, lambda node, n, user: node.call("DESK", "TREE", {"n": n}, user_id=user)),
+    "talk": (
+        15,
+        lambda node, n, user: node.call("DESK", "TALK", user_id=user, session_id=f"s{user}-{n // 2000}", message=f"q {n}"),
+    ),
+    "letter": (10, lambda node, n, user: node.call("DESK", "READ", {"text": f"{n} {LETTER}"}, user_id=user)),
+    "pages": (5, lambda node, n, user: node.call("DESK", "READ", {"text": f"{n} {PAGES}"}, user_id=user)),
+    "state": (10, lambda node, n, user: node.call(f"CART/{user}", "ADD", {"item": f"i{n}"}, user_id=user)),
+    "named": (5, named),
+    "refused": (5, lambda node, n, user: node.call("DESK", "NOPE", {"n": n}, user_id=user)),
+    "fails": (5, lambda node, n, user: node.call("DESK", "FAIL", user_id=user)),
+}
+EXPECTED = {"refused": ("ROUTING_UNKNOWN_CAPABILITY",), "fails": ("TARGET_CRASHED", "CAPABILITY_UNAVAILABLE")}
+
 # What each does, and the pause after it in seconds: a user who does nothing but that.
 HOSTILE: dict[str, tuple[Act, float]] = {
     "dense": (dense, 0.2),
@@ -161,24 +209,24 @@ class Soak:
         self.rate = rate
         self.chance = random.Random(seed)
         self.latencies: list[float] = []
+        self.of_kind: dict[tuple[bool, str], list[float]] = defaultdict(list)
         self.wrong: Counter[str] = Counter()
         self.done: Counter[str] = Counter()
         self.n = 0
         self.is_hostile = False
 
     async def honest(self, n: int) -> None:
-        kind = self.chance.choices(("PLAIN", "TREE", "TALK"), (6, 2, 2))[0]
+        kind = self.chance.choices([*HONEST], [share for share, _ in HONEST.values()])[0]
         user = f"u{n % 40}"
         begun = time.perf_counter()
-        if kind == "TALK":
-            asked = self.node.call("DESK", "TALK", user_id=user, session_id=f"s{user}-{n // 2000}", message=f"question {n}")
-        else:
-            asked = self.node.call("DESK", kind, {"n": n}, user_id=user)
-        reply = await asked
-        self.latencies.append((time.perf_counter() - begun) * 1000)
+        reply = await HONEST[kind][1](self.node, n, user)
+        took_ms = (time.perf_counter() - begun) * 1000
+        self.latencies.append(took_ms)
+        self.of_kind[self.is_hostile, kind].append(took_ms)
         self.done[kind] += 1
-        if not reply.ok:
-            self.wrong[f"{kind} {reply.status} {reply.error.code if reply.error else ''}"] += 1
+        code = reply.error.code if reply.error else ""
+        if code not in EXPECTED.get(kind, ("",)):
+            self.wrong[f"{kind} {reply.status} {code}"] += 1
 
     async def hostile(self, name: str) -> None:
         act, pause_s = HOSTILE[name]
@@ -263,6 +311,10 @@ async def soak(store: Path, hostile: list[str], seconds: float, phase_s: float, 
     growth = statistics.mean(counted[half:] or counted) / statistics.mean(counted[:half])
     print("\nmemory over time")
     plot(samples)
+    print("\nkind       p50 alone  beside    p99 alone  beside  (ms)")
+    for kind in HONEST:
+        shown = [statistics.quantiles(run.of_kind[is_hostile, kind], n=100) for is_hostile in (False, True)]
+        print(f"{kind:<10} {shown[0][49]:>9.2f} {shown[1][49]:>7.2f}    {shown[0][98]:>9.2f} {shown[1][98]:>7.2f}")
     print("\n" + ", ".join(f"{name} {count:,}" for name, count in run.done.most_common()))
     print(f"honest calls that did not succeed: {dict(run.wrong) or 'none'}")
     ratio = beside / alone

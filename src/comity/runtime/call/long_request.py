@@ -19,6 +19,7 @@ from comity.core.call.machine import ADMITTED
 from comity.core.document.slices import Sliced
 from comity.core.envelope.envelope import Reply, Request
 from comity.errors import UnavailableError
+from comity.runtime.call.pace import user_of
 from comity.runtime.call.screening import unreadable
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class LongRequests:
 
     async def _look(self, call: Call, work: Sliced[str | Refused]) -> None:
         try:
-            outcome = await self._slices.run(work)
+            outcome = await self._slices.run(work, user_of(call.request))
             outcome = self._settlement.stopped() or outcome
         except UnavailableError as error:
             outcome = self._settlement.unavailable(error)

@@ -47,6 +47,7 @@ from comity.runtime.call.draft import Arrival, Draft, Identity, Reader
 from comity.runtime.call.environment import Environment
 from comity.runtime.call.journaled import Steps
 from comity.runtime.call.long_request import LongRequests
+from comity.runtime.call.pace import user_of
 from comity.runtime.call.placement import CallRoot, Placement
 from comity.runtime.call.replay import Runs, count_begun, reused
 from comity.runtime.call.replies import Replies
@@ -210,7 +211,7 @@ class CallPath(Replies):
         now_ms = now_ns // 1_000_000
         arrival = self.asked(draft, identity, request_id, now_ms, remote)
         if len(arrival.body) > LONG_BYTES:
-            await self.slices.pause()
+            await self.slices.pause(user_of(arrival.request))
         request = arrival.request
         latest = self._latest
         if request.user_id != latest.user_id or request.tenant_id != latest.tenant_id:

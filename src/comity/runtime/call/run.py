@@ -31,6 +31,7 @@ from comity.runtime.agent import forked
 from comity.runtime.agent.threads import FunctionThreads
 from comity.runtime.agent.workers import RunInProcess
 from comity.runtime.call.failures import classify, hidden, is_fault, message_of
+from comity.runtime.call.pace import user_of
 from comity.runtime.call.slices import LONG_BYTES, Slices
 from comity.runtime.call.tasks import PASSES, is_own
 from comity.runtime.call.tools import Paused
@@ -224,7 +225,7 @@ class Execution:
                         await self._observer.runs(call)
                     result = await self._invoke(call, ctx, implementation)
                     read = read_result(call, result, self._clock.now_ns(), self._hide)
-                    reply: Reply = read if isinstance(read, Reply) else await self._slices.run(read)
+                    reply: Reply = read if isinstance(read, Reply) else await self._slices.run(read, user_of(call.request))
                     failed = reply
                     if reply.status is NEEDS_INPUT and (known := ctx.session.answers_to(reply)):
                         if not was_told and _fill_in(call, known):

@@ -31,6 +31,7 @@ from comity.runtime.agent.failure_log import log_place
 from comity.runtime.call import events
 from comity.runtime.call.call import Call, Deadlines
 from comity.runtime.call.environment import Environment
+from comity.runtime.call.pace import user_of
 from comity.runtime.call.placement import Placement
 from comity.runtime.call.run import complete
 from comity.runtime.call.slices import LONG_BYTES
@@ -379,7 +380,7 @@ class Settlement:
 
     async def _deliver_slowly(self, call: Call, work: Sliced[Reply]) -> None:
         try:
-            call.reply = await self._slices.run(work)
+            call.reply = await self._slices.run(work, user_of(call.request))
         except Exception as error:  # noqa: BLE001  the caller must not wait for ever
             call.reply = self._not_shown(call, error)
         self.deliver(call, None, is_shown=True)

@@ -48,6 +48,7 @@ from comity.runtime.agent.failure_log import log_raised
 from comity.runtime.call.draft import recordable
 from comity.runtime.call.environment import Environment
 from comity.runtime.call.journaled import step_request
+from comity.runtime.call.pace import user_of
 from comity.runtime.call.tasks import PASSES, after_a_turn, is_own
 from comity.runtime.tracing import standing
 
@@ -346,7 +347,7 @@ class Toolbox:
             if tool.takes_key:
                 inputs["idempotency_key"] = request.request_id
             result = await self._result(call, tool, request, inputs)
-            return await self._env.slices.run(_done(self._env, call, request, result))
+            return await self._env.slices.run(_done(self._env, call, request, result), user_of(request))
         except BaseException as raised:  # a tool's failure is a value to the agent that used it
             if forked.is_child():
                 forked.leave(raised)

@@ -13,7 +13,7 @@ from collections import deque
 from typing import Final
 
 from comity.core.envelope.envelope import Request
-from comity.runtime.call.pace import Pace, User
+from comity.runtime.call.pace import Pace, User, user_of
 
 # Calls of one user that enter per turn of the loop without waiting.
 ENTER_MOST: Final = 3
@@ -39,7 +39,7 @@ class Turnstile:
 
     def enter(self, request: Request) -> asyncio.Future[None] | None:
         """Let a call enter at once (None), or return a future to await first."""
-        user = (request.tenant_id, request.user_id)
+        user = user_of(request)
         self._pace.note_call(user, self._loop.time())
         entered = self._entered.get(user, 0)
         if entered < ENTER_MOST and user not in self._lines:
@@ -54,7 +54,7 @@ class Turnstile:
 
         Many slots become free at once, so users with many calls begin one call per turn of the loop.
         """
-        user = (request.tenant_id, request.user_id)
+        user = user_of(request)
         if (self._entered or self._lines) and not self._pace.has_few(user):
             return self._line_up(user)
         self._loop.call_soon(self._entered.clear)

@@ -45,6 +45,7 @@ from comity.ports import Handoffs as Queue
 from comity.runtime.agent.activations import Lane
 from comity.runtime.call.call import Call
 from comity.runtime.call.draft import Draft, Identity, Reader
+from comity.runtime.call.pace import user_of
 from comity.runtime.call.path import CallPath
 from comity.runtime.call.replay import reused
 from comity.runtime.handoff.content import Content
@@ -196,7 +197,7 @@ class Handoffs:
     async def _offer_later(
         self, opened: Call, work: Sliced[str | Refused], offer: Callable[[str], None], waiter: asyncio.Future[Handoff]
     ) -> Handoff:
-        outcome = await self._path.slices.run(work)
+        outcome = await self._path.slices.run(work, user_of(opened.request))
         if isinstance(outcome, Refused):
             return await self._refused(self._path.refuse(unsaid(opened.request), outcome))
         if (known := self._known(opened.request)) is not None:  # the same handoff was offered during the PII scan

@@ -39,6 +39,7 @@ from comity.core.redaction.redact import redact_json_sliced, redact_text_sliced
 from comity.core.redaction.restore import restore_json_sliced, restore_value_sliced
 from comity.core.session.session import Change, Constrain, Learn, Produce
 from comity.errors import RefusedError
+from comity.runtime.call.pace import user_of
 from comity.runtime.call.slices import LONG_BYTES, Slices
 
 if TYPE_CHECKING:
@@ -274,7 +275,11 @@ class Answers:
 
     async def long_data(self, call: Call, raw: bytes) -> bytes:
         """Return what `data` returns; in slices if the data is long."""
-        return self.data(call, raw) if len(raw) < LONG_BYTES else await self._slices.run(self.data_sliced(call, raw))
+        return (
+            self.data(call, raw)
+            if len(raw) < LONG_BYTES
+            else await self._slices.run(self.data_sliced(call, raw), user_of(call.request))
+        )
 
     def words(self, call: Call, reply: Reply) -> Sliced[Reply]:
         """Return a reply with personal data hidden in its texts."""

@@ -15,6 +15,7 @@ from comity.core.document.payload import unpack
 from comity.core.document.slices import whole
 from comity.core.workflow import history
 from comity.core.workflow.history import Event, encode_event
+from comity.runtime.call.pace import User, user_of
 from comity.runtime.call.slices import LONG_BYTES
 from comity.runtime.session.live import Live
 from comity.runtime.workflow.store import RunRecord
@@ -35,11 +36,13 @@ class Told:
     async def event(self, call: Call, event: Event) -> Event:
         """Return an event for the run with this root, without personal data. Raises `RefusedError` PRIVACY_BLOCKED."""
         name, words = _words_of(event)
-        return _with_words(event, await self._hidden(lambda: self._path.sessions.live_of(call), words, name))
+        return _with_words(
+            event, await self._hidden(lambda: self._path.sessions.live_of(call), words, name, user_of(call.request))
+        )
 
     async def value(self, record: RunRecord, value: Any, name: str) -> Any:
         """Return a value for a run of the same session as another, without personal data. Raises `RefusedError`."""
-        return await self._hidden(lambda: self._session_of(record), value, name)
+        return await self._hidden(lambda: self._session_of(record), value, name, (record.tenant_id, record.user_id))
 
     def check(self, event: Event) -> None:
         """Raise what `event` would raise, where another process holds the run and its vault."""
@@ -48,11 +51,11 @@ class Told:
         if self._path.answers is not None:
             self._path.answers.check_given(raw)
 
-    async def _hidden(self, live: Callable[[], Live], value: Any, name: str) -> Any:
+    async def _hidden(self, live: Callable[[], Live], value: Any, name: str, user: User) -> Any:
         raw, answers = take(value, name, bytes), self._path.answers
         if answers is not None:
             work = answers.given(live, raw)
-            raw = whole(work) if len(raw) < LONG_BYTES else await self._path.slices.run(work)
+            raw = whole(work) if len(raw) < LONG_BYTES else await self._path.slices.run(work, user)
         return unpack(raw)
 
     def _session_of(self, record: RunRecord) -> Live:

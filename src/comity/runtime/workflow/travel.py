@@ -152,7 +152,8 @@ class TimeTravel(Library, ABC):
                 data=input,
                 replies=changed,
                 programs=self.store.program,
-            )
+            ),
+            (record.tenant_id, record.user_id),
         )
         started = made[0]
         assert isinstance(started, history.Started)
@@ -190,7 +191,7 @@ class TimeTravel(Library, ABC):
         if record.status.has_ended:
             raise CallerError(f"run {run_id} has ended", code="WORKFLOW_STATE_CONFLICT")
         count = self._parked.get(run_id)
-        found = await self.path.slices.run(self._difference(record, workflow))
+        found = await self.path.slices.run(self._difference(record, workflow), (record.tenant_id, record.user_id))
         if found is not None:
             raise CallerError(
                 f"run {run_id} stays with its version: {found}", code="WORKFLOW_MIGRATION_REFUSED", event=found.number
