@@ -14,6 +14,8 @@ from functools import cache
 from typing import Protocol
 
 from comity.core.redaction.behind import BEHIND_HINT, label_behind
+from comity.core.redaction.beside import is_called, is_said_of_thing, is_things
+from comity.core.redaction.joining import is_joint, is_said
 from comity.core.redaction.joints import all_readings, as_words, without_owners
 from comity.core.redaction.shapes import (
     COUNTED,
@@ -24,10 +26,6 @@ from comity.core.redaction.shapes import (
     LatePattern,
     compile_all,
     foreign_label_start,
-    is_called,
-    is_joint,
-    is_said_of_thing,
-    is_things,
 )
 
 _FIRST_CHARS_MAX = 64  # how far right of where it begins a pattern of a first character looks
@@ -121,9 +119,11 @@ class PatternDetector:
     is_number: bool = False  # whether the value needs context, and its first word has a digit in it
     judged_by: Callable[[str], PatternDetector] | None = None  # what judges the words around a value, if that depends on it
     group: str | int = field(init=False)  # which of the pattern is the value
+    has_gap: bool = field(init=False)  # whether the pattern holds words between label and value, as its group `gap`
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "group", "value" if "(?P<value>" in self.pattern.pattern else 0)
+        object.__setattr__(self, "has_gap", "(?P<gap>" in self.pattern.pattern)
         if self.is_number and self.hint is not None:  # which tells by the label that stands before
             object.__setattr__(self, "hint", f"{self.hint}|{BEHIND_HINT}")
 
@@ -144,7 +144,7 @@ class PatternDetector:
         search, accept, group = self.pattern.compiled.search, self.accept, self.group
         while (match := search(text, start, end_max)) and match.start() < stop:
             begin, end = match.span(group)
-            if length := accept(text[begin:end]):
+            if (length := accept(text[begin:end])) and (not self.has_gap or is_said(match["gap"])):
                 yield begin, begin + length
             start = match.start() + 1
 
@@ -163,7 +163,7 @@ class PatternDetector:
         for place in starts:
             if match := match_at(text, place, end_max):
                 begin, end = match.span(group)
-                if length := accept(text[begin:end]):
+                if (length := accept(text[begin:end])) and (not self.has_gap or is_said(match["gap"])):
                     found.append((begin, begin + length))
         return found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from comity.core.redaction.beside import BESIDE_ALONE
 from comity.core.redaction.checksums import (
     IBAN_CHARS,
     is_base58check,
@@ -20,7 +21,6 @@ from comity.core.redaction.shapes import (
     AT_BORDER,
     AT_TWO_LETTERS,
     BEFORE,
-    BESIDE_ALONE,
     DASH,
     HINT_AFTER,
     HINT_BEFORE_LETTER,

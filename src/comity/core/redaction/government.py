@@ -90,7 +90,7 @@ _LISTED_NUMBER = r"[a-z]{0,12}[^\n;?!]{0,40}[,:(] ?(?:nr|no|number|nummer|n[°º
 
 
 def _accept_licence(value: str) -> int:
-    return len(value) if len(digits_of(value)) >= 3 else 0
+    return len(value) if len(digits_of(value)) >= 3 and not re.fullmatch("[0-9]{1,4}/(?:19|20)[0-9]{2}", value) else 0
 
 
 _COLOUR = "(?:white|black|blue|red|silver|gr[ae]y|green|yellow|orange|brown|gold|beige)"

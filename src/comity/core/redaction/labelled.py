@@ -14,6 +14,7 @@ from functools import cached_property, lru_cache
 
 from comity.core.redaction.behind import BEHIND_HINT, label_behind
 from comity.core.redaction.detector import Category
+from comity.core.redaction.joining import JOINED, JOINING, MARKS
 from comity.core.redaction.joints import as_words, says_count, without_owners
 from comity.core.redaction.labels import PERSONS
 from comity.core.redaction.shapes import (
@@ -21,7 +22,6 @@ from comity.core.redaction.shapes import (
     HINT_AFTER_LETTER,
     HINT_BEFORE_LETTER,
     HINT_GAP,
-    MARKS,
     NUMBER_CHARS_MAX,
     LatePattern,
     compile_all,
@@ -30,34 +30,19 @@ from comity.core.redaction.shapes import (
     in_hint,
 )
 
-_JOINT_WORDS = frozenset(
-    re.findall(
-        r"\S+",
-        "number numbers s n º № fin card id"
-        " numero número numéro nummer numer номер no nr num nº n° is was ist lautet es est sono wynosi"
-        " är er og of the my and or und et y on at to me do da de del di des du der la le les el il"
-        " client cliente kunde kunden patient patiente paziente customer employee user member for von é è jego jej"
-        " e eh albo lub oder ou o of eller tai или або vagy nebo и"
-        " contact contacto contatto contato kontakt casa trabajo trabalho lavoro ufficio bureau oficina domicile"
-        " assistito assistita dipendente"
-        " a patiënt cliënt klant segurado titular assuré salarié locataire versicherter mieter pacient trabajador empleado"
-        " beneficiario contribuinte bambino enfant kind kindes child spouse insured tenant applicant holder owner person"
-        " particular personal privado privat privé dienstlich geschäftlich home work office direct"
-        " số nomor numarası číslo numărul αριθμός klienta klientki pacjenta seria serie série series серия серії"
-        " физлица клиента пациента رقم alt alternate alternative secondary"
-        " μου με στο είναι του tôi của là saya adalah yangu ni benim мой моя это мій це שלי הוא هو mój moje jest můj je az én"
-        " meu este ми е"
-        " moj numeroni min mitt mit mijn mio mon c"
-        " changed updated corrected amended set geändert modifié cambiado agent caller operator q"
-        " numurs numeris nombor nommer broj број številka szám száma מספר מס نمبر شماره नंबर संख्या নম্বর নাম্বার নং 번호",
+_JOINT_WORDS = (
+    PERSONS
+    | JOINING
+    | frozenset(
+        re.findall(
+            r"\S+",
+            "numbers s º fin card id sono wynosi og of the and or und et y at me do da de del di des du der le user for von "
+            "eh albo lub oder ou o eller tai или або vagy nebo и contact contacto contatto contato kontakt casa trabajo "
+            "trabalho lavoro ufficio bureau oficina domicile pacient contribuinte person particular personal privado privat "
+            "privé dienstlich geschäftlich home work office direct series физлица alt alternate alternative secondary με "
+            "στο én numeroni changed updated corrected amended set geändert modifié cambiado q নাম্বার 번호",
+        )
     )
-)
-_JOINT_WORDS |= PERSONS
-_JOINT_SUFFIX = (  # scripts without spaces between words
-    "(?:番号|號碼|号码|号|번호|是|为|は|เลขที่)?(?:(?:ของ)?(?:ผู้ป่วย|ลูกค้า|คนขับ|พนักงาน|นักเรียน|ผู้โดยสาร|ผู้เช่า|เจ้าของ|ผู้รับ"
-    "|ผู้โอน|คนไข้|แม่|พ่อ|ฉัน|ผม|ผู้เอาประกัน(?:ภัย)?|ผู้กู้|ผู้ซื้อ|ผู้ขาย|ผู้สมัคร|ผู้จอง|ผู้เข้าพัก|ผู้ปกครอง|ผู้ถือบัตร|ผู้ติดต่อ|ผู้ส่ง|ผู้เสียหาย|ผู้ค้ำประกัน"
-    "|คู่สมรส|สามี|ภรรยา|ลูก(?:สาว|ชาย)?|แขก|(?:คุณ|นาย|นาง(?:สาว)?)[\u0e00-\u0e7f]{2,16})|ของ[\u0e00-\u0e7f]{2,24})?"
-    "(?:ด้วย(?:ค่ะ|ครับ|นะคะ)?|คือ)?"
 )
 _OF_THINGS = frozenset({"id", "serie", "série", "seria", "series", "серия", "серії"})
 _NO_JOINTS = frozenset("!$€£¥%+<>@&^~{}")  # they end a label's reach
@@ -162,7 +147,7 @@ class LabelledDetector:
     @cached_property
     def _labels(self) -> re.Pattern[str]:
         labels = "|".join(f"(?P<rule{number}>{rule.label})" for number, rule in enumerate(self.rules))
-        return re.compile(rf"(?:{labels}){_JOINT_SUFFIX}", re.IGNORECASE)
+        return re.compile(rf"(?:{labels}){JOINED}", re.IGNORECASE)
 
     @cached_property
     def _rule(self) -> Callable[[str], tuple[int, bool, Gap] | None]:

@@ -8,7 +8,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
-PHONE: Final = (
+from comity.core.redaction.spelling import with_plain_letters
+
+PHONE: Final = with_plain_letters(
     r"telefon(?:nummer|numarası|numaram|um|umuz|szám|as|i|o|u|e|nr)?|telefon(?:ní|ne)? číslo|ce[pb](?:i|im"
     r"|imiz)?(?: tel(?:efonum?|efonu)?)?"
     r"|handy(?:nummer|nr)?|diensthandy|mobil(?:nummer|telefon|funk|nr|ni|ný|en|e)?|rufnummer|natel|fono|fone|festnetz"
@@ -47,7 +49,7 @@ BEFORE_RING: Final = (
     "please|pls|or|and|to|just|then|can|could|will|would|should|must|may|might|you|i|we|they|he|she|also|not|so|but|if|me|us"
     "|him|them|now|first|always|never|instead|bitte|så|och|og|eller|kan|vennligst|venligst|gerne|gjerne|gärna"
 )
-BIRTH: Final = (
+BIRTH: Final = with_plain_letters(
     r"d\.?o\.?b\.?|dates? of birth|birth ?(?:date|day)s?|b-?day|born|n[ée](?:\(e\)|e)?|(?:date de )?naissance"
     r"|date naissance|ddn|geboren|geburts(?:datum|tag)|geb\.?(?:-?datum)?|(?:fecha de )?nacimiento|f(?:ec)?\.? ?nac\.?"
     r"|nacid[oa]|nac[ií]|naci[oó]|nasceu|nasci|nacque|naquit|narodil[ao]? s[ea]|urodzi[lł]a? się|syntyi|föddes|doğdu"
@@ -60,7 +62,7 @@ BIRTH: Final = (
     r"|d\. tarihi|ngày sinh|sinh ngày|tanggal lahir|tgl\.? lahir|tarikh lahir|lahir|дата рождения|(?:дата )?рожд\.?"
     r"|родил(?:ся|ась)|род\.|[дг]\.? ?р\.?|дата народження|народи(?:вся|лась|лася)|дата на раждане|роден[а]?|датум рођења"
     r"|рођен[а]?|ημ(?:ερομηνία|\.|/νία) γέννησης|γεννήθηκε|γεν\.|(?:تاريخ )?(?:ال)?ميلاد|تاريخ الولادة|مواليد"
-    r"|تاریخ تولد|متولد|תאריך לידה"
+    r"|تاریخ تولد|متولد|תאריך ה?לידה"
     r"|נולדה?|जन्म(?: ?तिथि| तारीख)?|วันเกิด|เกิดวันที่|出生(?:日期|年月日|年月|于)?|生日|生年月日|誕生日|생년월일"
     r"|생일|출생일?|生まれ"
     r"|fecha de nac\.?|date de naiss\.?|data d[ei] nasc\.?|fecha nac\.?|fec\. nac\.?|data nasc\.?|geb\.? ?dat(?:um|\.)?"
@@ -73,7 +75,7 @@ BIRTH: Final = (
     r"|(?:petsa ng )?kapanganakan|kaarawan|(?:tarehe ya )?kuzaliwa|data de naixement|nascut|nascuda|jaiotze-?data|jaioteguna"
     r"|data de nacemento|gebore|ditëlindja|დაბადების თარიღი|ծննդյան ամսաթիվ|туған күні|tug'ilgan sana"
 )
-PASSPORT: Final = (
+PASSPORT: Final = with_plain_letters(
     r"passe?-?ports?|pass\.? (?:no|nr)|(?:reise)?pass-?(?:nummer|nr)|reisepass(?:nummer|nr)?|pasaporte"
     r"|passaport[oe]|paspoort(?:nummer)?"
     r"|pas(?:nummer|nr| nr)|passinumero|passin numero|paszport(?:u)?|číslo pasu|cestovní pas|útlevél(?:szám)?|pa[sș]aport"
@@ -87,7 +89,7 @@ PASSPORT: Final = (
     r"|paso (?:numeris|nr)|pasaport (?:no|numarası)|جواز(?: ?ال)? ?سفر|جواز السفر|הדרכון|پاسپورت|पासपोर्ट|পাসপোর্ট|پاسپورٹ"
     r"|pasport|pasipoti|passaport|paspoortnommer|паспарт|пашпарт|პასპორტი|անձնագիր"
 )
-LICENCE: Final = (
+LICENCE: Final = with_plain_letters(
     r"driv(?:er|ing)(?:['’]?s)?['’]? ?lic(?:en[cs]es?)?|driving permit|dln?|permis de conduire"
     r"|f(?:ü|ue)hrerschein(?:nummer|nr)?"
     r"|(?:permiso|licencia|carn[eé]t?) de conducir|patente di guida|carta de condução|cnh|carteira de motorista"
@@ -110,7 +112,7 @@ LICENCE: Final = (
     r"|면허 ?번호|ใบอนุญาตขับ(?:ขี่|รถ)"
     r"|giấy phép lái xe|gplx|lesen memandu|lisensya sa pagmamaneho|leseni ya udereva|rijbewijsn(?:umme)?r"
 )
-PLATE: Final = (
+PLATE: Final = with_plain_letters(
     r"rego|vrm|targat[oa]|immatriculée?s?|kennz\.?|placas|reg\.?-?nummer|(?:car|vehicle) reg\.?(?: (?:no|number))?"
     r"|(?:licen[cs]e|number|registration|reg\.?|car|vehicle) plates?|plate"
     r"|vehicle reg(?:istration)?"
@@ -131,7 +133,7 @@ PLATE: Final = (
     r"|车牌号码|車牌號碼?|ナンバープレート|車両番号|車のナンバー|차량 ?번호|차번호|번호판|plat nomor|nopol"
     r"|nomor polisi|no(?:\.|mbor)? plat|biển số(?: xe)?|ทะเบียนรถ"
 )
-ACCOUNT: Final = (
+ACCOUNT: Final = with_plain_letters(
     r"(?:bank[ -]?)?konto[- ]?(?:nummer|nr)\.?|kto\.? ?-?nr\.?|kto|bankkonto|bankverbindung"
     r"|(?:num[eé]ro |n[°o]\.? )?de compte|(?:compte|cuenta|conto|conta) n[°ºo]?|rib"
     r"|(?:número|n[º°o]\.?) de cuenta|cuenta (?:bancaria|corriente)|ccc|conto corrente|c/c"
@@ -164,7 +166,7 @@ ACCOUNT: Final = (
     r"|no\.?) akaun|akaun bank"
     r"|(?:namba ya )?akaunti(?: ya benki)?|compte bancari|rekeningnommer|입금 ?계좌|은행 ?계좌|통장 ?번호"
 )
-ADDRESS: Final = (
+ADDRESS: Final = with_plain_letters(
     r"(?:home|street|mailing|postal|shipping|billing|delivery|residential|private) address|address|anschrift|wohnhaft"
     r"|wohnadresse|(?:post|liefer|rechnungs)?adress[ea]?|domicile|domicilio|direcci[oó]n|indirizzo|residenza"
     r"|residente in|endereço|morada|(?:woon)?adres(?: zamieszkania)?|osoite|adresa|bydliště|lakcím|lakcíme|διεύθυνση"
@@ -176,7 +178,7 @@ ADDRESS: Final = (
     r"|bosted|ikametgah|місце проживання|место жительства"
     r"|お届け先|送付先|배송지|거주지|收货地址|سكن|محل الإقامة|residência|woonplaats|bostadsadress"
 )
-SIGN_IN: Final = (
+SIGN_IN: Final = with_plain_letters(
     r"pass[ _-]?(?:word|phrase|wd|code)|passwd|pwd|psw|(?:initial|start|einmal|wlan|admin|haupt|master|standard"
     r"|benutzer|system|router|netzwerk|server|login)?(?:kennwort|passwort)"
     r"|mot de passe|mdp|contrase[nñ]a"
@@ -193,7 +195,7 @@ SIGN_IN: Final = (
     r"|pasahitza|contrasinal|wagwoord|пароля"
 )
 # On the back of a card, or sent to a phone.
-SECURITY_CODE: Final = (
+SECURITY_CODE: Final = with_plain_letters(
     r"sicherheitscode|code de sécurité|código de (?:seguridad|segurança)|codice di sicurezza|beveiligingscode|veiligheidscode"
     r"|säkerhetskod|sikkerhe[td]skode|turva(?:koodi|luku)|kod bezpieczeństwa|bezpečnostní kód|bezpečnostný kód"
     r"|biztonsági kód|cod de securitate|код за сигурност|sigurnosni kod|varnostna koda|κωδικός ασφαλείας"
@@ -201,7 +203,7 @@ SECURITY_CODE: Final = (
     r"|код безопасности|код безпеки|رمز الأمان|קוד אבטחה|安全[码碼]|セキュリティコード|보안 ?코드|mã bảo mật"
     r"|kode keamanan|turvakood"
 )
-ONE_TIME_CODE: Final = (
+ONE_TIME_CODE: Final = with_plain_letters(
     r"bestätigungscode|einmal(?:code|kennwort)|verifizierungscode|sms[- ]code|m-?tan|code (?:de (?:vérification"
     r"|confirmation)|sms|à usage unique)"
     r"|código (?:de (?:verificación|verificação|confirmación|confirmação|un solo uso)|sms)|clave dinámica"
@@ -228,7 +230,7 @@ YOUR_CODE: Final = (
     r"|din kode?|koodisi|váš kód|az ön kódja|codul dvs\.?|codul tău|вашият код|vaš kod|kodunuz|הקוד שלך|رمزك"
     r"|您的验证码|あなたのコード"
 )
-USER_NAME: Final = (
+USER_NAME: Final = with_plain_letters(
     r"user[ _-]?name|login[ _-]?name|screen[ _-]?name|nick[ _-]?name|user[ _-]?id|login"
     r"|benutzer(?:namen?|kennung)|anmeldenamen?"
     r"|nom d['’ _]utilisateur|nom utilisateur|identifiant|nombre de usuario|usuario|kullanici ad[iı]|uzivatelske jmeno"

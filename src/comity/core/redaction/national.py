@@ -11,6 +11,7 @@ from comity.core.redaction.checksums import standard
 from comity.core.redaction.detector import Category
 from comity.core.redaction.labelled import LabelledDetector, Rule
 from comity.core.redaction.shapes import AFTER, BEFORE, LatePattern, digits_of
+from comity.core.redaction.spelling import with_plain_letters
 
 # The module of python-stdnum, and the words that name its number.
 _PERSONAL: Final = {
@@ -190,7 +191,7 @@ def _written(label: str) -> str:
 
     Nordic languages put the article behind the word: "personnumret".
     """
-    return label.replace("-?", "[- ]?").replace("nummer", "[- ]?(?:n(?:umme)?r(?:et)?|numret)")
+    return with_plain_letters(label).replace("-?", "[- ]?").replace("nummer", "[- ]?(?:n(?:umme)?r(?:et)?|numret)")
 
 
 # What follows a count, a ratio or a code, not a person's number.

@@ -6,6 +6,7 @@ import re
 from typing import Final
 
 from comity.core.redaction.detector import Category, Need, PatternDetector
+from comity.core.redaction.joining import GAP, IS, JOINED_TO
 from comity.core.redaction.joints import JOINT, SIGNED
 from comity.core.redaction.labels import NETWORK, ONE_TIME_CODE, SECURITY_CODE, SIGN_IN, USER, USER_NAME, YOUR_CODE
 from comity.core.redaction.shapes import (
@@ -57,12 +58,6 @@ _WEAK_LABELS = (  # words that also mean other things
 
 _WEAK_HINT = rf"(?:{HINT_BEFORE_LETTER}(?i:{in_hint(_WEAK_LABELS)})|pw|pass|PW|PASS|Pass)(?:[^A-Za-z0-9_]|$)"
 
-# What says a secret: "is", perhaps since when.
-IS: Final = (
-    "is|was|stays|remains|ist|war|bleibt|lautet:?|est|c['’]est|était|reste|es|era|sigue siendo|è|é|rimane|to|jest|är|er|on|je"
-    "|là|adalah|это|είναι|este|this|now|reads|that is|das ist|que es|cioè|dat is|que é|czyli|tedy|alltså|det är|yani"
-    "|то есть|luidt|brzmi|zní|lyder"
-)
 _SINCE = (
     "(?:(?:still|now|currently|again|noch|immer noch|jetzt|aktuell|toujours|encore|ahora|todavía|ancora|teraz|nadal|ещё|сейчас"
     "|теперь)[ ])?"
@@ -70,11 +65,12 @@ _SINCE = (
 ASKED: Final = r"[?][ \n]{1,2}(?:[A-Z][A-Za-z]{0,11}[ ]?:[ ])?"  # "your password? Customer: …"
 # Whose the secret is, between its label and what says it: "password of my router is …". Further words need a sign or a verb.
 OWNER: Final = (
-    r"(?:[ ](?:wi-?fi|wlan|router|e-?mail|portal|vpn)(?=[ :=])|[ ](?:for|of|at|on|from|to|do|de|du|der|des|del|della"
+    r"(?:[ ]?\([^()\d\n]{1,24}\)(?=[ ]?[:=])|[ ](?:wi-?fi|wlan|router|e-?mail|portal|vpn)(?=[ :=])"
+    r"|[ ](?:for|of|at|on|from|to|do|de|du|der|des|del|della"
     r"|meiner|meines|für|pour"
     r"|para|per|von|van|voor|zum|zur|til|till|för|på|od|dla|za|k|ke|na|от|від|до|за|для|к|у|για|του|της|của"
     r"|untuk|milik|in|im|zu|beim|vom|am|dem|den|dello|dei|sul|nel|sur|dans|chez|en|a|al|au|aux|ao|no|w|z|v|u|bij|hos"
-    r"|pro|pre|στο)"
+    r"|pro|pre|στο|на|с|ng|ya|wa|dari|bagi|hjá|kod|pri)"
     rf"(?:(?:[ ][^\W\d][\w'’-]{{0,14}}){{1,3}}?(?=[ :=])|(?:[ ][^\W\d][\w'’-]{{0,14}}){{1,5}}?(?=[ ](?:{IS})[ ]|[ ]?[:=]"
     rf"|[ ][—–-][ ])))?"
 )
@@ -266,10 +262,11 @@ PASSWORDS: tuple[PatternDetector, ...] = (
         category=Category.SECRET,
         priority=15,
         pattern=LatePattern(
-            rf"{_BORDER}(?:{by_first_letter(_LABELS)}|pw(?=['’]s[ ]|[ ]?[:=]|[ ](?:is|for|to|of|at|on|in)[ ])){OWNER}(?:{JOINT}"
-            rf"|(?:['’]s|,)?[ ]|[是は][ ]?|{ASKED})"
+            rf"{_BORDER}(?:{by_first_letter(_LABELS)}|pw(?=['’]s[ ]|[ ]?[:=]|[ ](?:is|for|to|of|at|on|in)[ ]))"
+            rf"(?:{OWNER}(?:{JOINT}"
+            rf"|(?:['’]s|,)?[ ]|{JOINED_TO}|{ASKED})"
             rf"(?:(?:(?:was|is|has[ ]been)[ ])?(?:changed|set|reset|updated)[ ]to[ ])?"
-            rf"(?:(?:{IS})[ ]{_SINCE}(?:(?:le|la|el|il|lo|o|a)[ ])?)?"
+            rf"(?:(?:{IS})[ ]{_SINCE}(?:(?:le|la|el|il|lo|o|a)[ ])?)?|[ ]{GAP})"
             rf"[\"'`“(\[「『]?{_NO_WORD_NEXT}(?P<value>[^\s\"'`“”<>\[\]{{}}()「」『』]{{6,64}}+)(?<![:：])(?![(\[])",
             re.IGNORECASE,
         ),
@@ -436,7 +433,8 @@ PASSWORDS: tuple[PatternDetector, ...] = (
         category=Category.SECRET,
         priority=15,
         pattern=LatePattern(
-            rf"{_BORDER}(?:{_WEAK_LABELS}){OWNER}(?:{JOINT}|[ ](?:(?:{IS})[ ]{_SINCE})?){_NO_WORD_NEXT}"
+            rf"{_BORDER}(?:{_WEAK_LABELS})(?:{OWNER}(?:{JOINT}|[ ](?:(?:{IS})[ ]{_SINCE})?|{JOINED_TO})|[ ]{GAP})"
+            rf"{_NO_WORD_NEXT}"
             rf"(?P<value>[^\s\"'`“”<>()\[\]{{}},;\\]{{6,32}})(?![^\s\"'`“”<>)\],;{{}}\\])",
             re.IGNORECASE,
         ),
@@ -455,7 +453,7 @@ PASSWORDS: tuple[PatternDetector, ...] = (
         hint=rf"(?i:{_LABELS})",
         accept=_accept_password,
         need=Need.CONTEXT,
-        context=Context(rf"(?:{_LABELS})(?: wi-?fi| wlan)?: $"),
+        context=Context(rf"(?:{_LABELS})(?: (?:[^\W\d_]{{1,4}} )?(?:wi-?fi|wlan|vpn|router|portal|e-?mail))?: $"),
         reach=8,
     ),
     PatternDetector(

@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from functools import cache
 
+from comity.core.redaction.beside import CALLED
 from comity.core.redaction.detector import Category, Need, PatternDetector
 from comity.core.redaction.labelled import LabelledDetector, Rule
 from comity.core.redaction.labels import BEFORE_RING, PHONE
-from comity.core.redaction.shapes import AT_DIGIT, BEFORE, CALLED, HINT_AFTER_LETTER, LatePattern, digits_of
+from comity.core.redaction.shapes import AT_DIGIT, BEFORE, HINT_AFTER_LETTER, LatePattern, digits_of
 
 _ENGLISH = "US GB AU IN IE NZ ZA SG HK PH NG KE MY"
 _REGIONS = (

@@ -8,9 +8,10 @@ from functools import lru_cache
 from typing import Final
 
 from comity.core.redaction.detector import Category, Need, PatternDetector
+from comity.core.redaction.joining import GAP, IS, JOINED_TO
 from comity.core.redaction.joints import JOINT, SIGNED
 from comity.core.redaction.labels import NETWORK, SIGN_IN, USER, USER_NAME
-from comity.core.redaction.passwords import ASKED, CHAIN, FIRST_OF_LABEL, IS, OWNER
+from comity.core.redaction.passwords import ASKED, CHAIN, FIRST_OF_LABEL, OWNER
 from comity.core.redaction.shapes import (
     AFTER,
     LONG_CHARS_MAX,
@@ -152,7 +153,8 @@ USER_NAMES: tuple[PatternDetector, ...] = (
         category=Category.CONTACT,
         priority=80,
         pattern=LatePattern(
-            rf"{_KEY_BORDER}(?:(?:{_FAST}){OWNER}(?:{JOINT}|(?:['’]s)?[ ](?:(?:{IS})[ ]|changed[ ]to[ ])?|{ASKED})"
+            rf"{_KEY_BORDER}(?:(?:{_FAST})(?:{OWNER}(?:{JOINT}|(?:['’]s)?[ ](?:(?:{IS})[ ]|changed[ ]to[ ])?"
+            rf"|{JOINED_TO}|{ASKED})|[ ]{GAP})"
             rf"|{_OWNED}(?:{_WEAK})[ ](?:is[ ])?|(?:{_WEAK}){OWNER}(?:{SIGNED}|[ ](?:is[ ])?){_NO_CHAIN}"
             rf"|(?:{by_first_letter(NETWORK)})(?:[ ](?:handle|account|name|id|user)(?:{SIGNED}|[ ](?:is[ ])?)"
             rf"|(?:{SIGNED}|[ ](?:is[ ])?){_NO_CHAIN}|{_I_AM})"
