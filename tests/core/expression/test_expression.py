@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from comity.core.expression import STEPS_MAX, CostError, EvaluationError, Expression, ExpressionError, MissingError
+from comity.core.expression.functions import matches
 from comity.core.expression.lexer import TEXT_CHARS_MAX
+from comity.core.expression.macros import PATTERNS, STEPS
 from comity.core.expression.parse import HEIGHT_MAX, NESTING_MAX
 from comity.core.expression.values import Uint, equal, in_order
 
@@ -177,6 +179,35 @@ def test_loops_and_texts_cost_no_more_than_their_bound(text):
     with pytest.raises((CostError, EvaluationError)):
         Expression(text).value({"l": list(range(2_000)), "s": "a" * 50_000})
     assert STEPS_MAX <= 100_000
+
+
+def test_a_text_that_is_almost_a_double_is_read_in_one_pass():
+    with pytest.raises(EvaluationError, match="cannot become double"):
+        Expression("double(s)").value({"s": "1" * 300_000 + "x"})
+
+
+@pytest.mark.parametrize("text", ["1h" * 200, "1" * 5_000 + "h"])
+def test_a_long_text_is_no_duration(text):
+    with pytest.raises(EvaluationError, match="256 characters"):
+        Expression("duration(s)").value({"s": text})
+
+
+def test_a_pattern_takes_a_step_for_every_character_that_it_remembers_nothing_of():
+    with pytest.raises(CostError):
+        Expression("s.matches('(a|b|ab|.)*\\\\bx')").value({"s": "ab" * 60_000})
+
+
+@pytest.mark.parametrize("texts", [["abc"], ["abc", "abd", "abc"], ["abc", "ab" * 400], ["ab" * 400, "abc"]])
+def test_what_other_evaluations_asked_does_not_change_the_steps_of_a_pattern(texts):
+    def steps():
+        variables = {STEPS: [STEPS_MAX], PATTERNS: {}}
+        for text in texts:
+            matches(variables, text, "(a.*|[^b])+c{2}")
+        return STEPS_MAX - variables[STEPS][0]
+
+    first = steps()
+    matches({STEPS: [STEPS_MAX], PATTERNS: {}}, "abdabe" * 100, "(a.*|[^b])+c{2}")
+    assert first == steps() > 0
 
 
 WORDS = st.sampled_from(

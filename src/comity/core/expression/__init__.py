@@ -6,19 +6,27 @@ path that is missing makes it false, where CEL has an error.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from comity.core.expression.ast import Bind, Call, Macro, Name, Node, children, walk
 from comity.core.expression.compile import compiled, known_function, unknown_function
 from comity.core.expression.errors import CostError, EvaluationError, ExpressionError, MissingError
 from comity.core.expression.functions import TYPE_NAMES
-from comity.core.expression.macros import STEPS, Variables
+from comity.core.expression.macros import STEPS_MAX, Variables, bounded
 from comity.core.expression.parse import parse
 from comity.core.expression.values import no_overload
 
-__all__ = ["CostError", "EvaluationError", "Expression", "ExpressionError", "MissingError", "Variables", "parse"]
-
-STEPS_MAX: Final = 100_000
+__all__ = [
+    "STEPS_MAX",
+    "CostError",
+    "EvaluationError",
+    "Expression",
+    "ExpressionError",
+    "MissingError",
+    "Variables",
+    "bounded",
+    "parse",
+]
 
 
 class Expression:
@@ -36,7 +44,7 @@ class Expression:
         """Return the value for these variables. Raises `EvaluationError` if there is none."""
         if self._is_bounded:
             return self._evaluate(variables)
-        return self._evaluate({**variables, STEPS: [STEPS_MAX]})
+        return self._evaluate(bounded(variables))
 
     def problems(self) -> list[ExpressionError]:
         """Return the functions it names that do not exist, each with its place: they fail when they are evaluated."""

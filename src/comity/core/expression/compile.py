@@ -209,7 +209,7 @@ def _call(node: Call) -> Evaluate:
     found = known_function(node)
     if found is None:
         return _unknown(node)
-    function = found.function
+    function, is_metered = found.function, found.is_metered
     if not found.is_costly:
         return _operation(function, arguments)
 
@@ -217,7 +217,7 @@ def _call(node: Call) -> Evaluate:
         given = [argument(variables) for argument in arguments]
         spend(variables, 1)
         charge(variables, *given)
-        return function(*given)
+        return function(variables, *given) if is_metered else function(*given)
 
     return costly
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final, NamedTuple
 
 from comity.core.expression import numbers, texts, times
-from comity.core.expression.errors import EvaluationError
+from comity.core.expression.errors import CostError, EvaluationError
+from comity.core.expression.macros import PATTERNS, STEPS, STEPS_MAX, Variables, spend
 from comity.core.expression.values import (
     INT_MAX,
     INT_MIN,
@@ -29,11 +30,15 @@ from comity.core.tracing.query.regex import Regex
 
 
 class Function(NamedTuple):
-    """A function, how many arguments it takes (a method's target counts), and whether its cost grows with their size."""
+    """A function, how many arguments it takes (a method's target counts), and whether its cost grows with their size.
+
+    One that is metered gets the variables of the evaluation first, and spends steps by itself.
+    """
 
     function: Callable[..., Any]
     counts: frozenset[int]
     is_costly: bool = False
+    is_metered: bool = False
 
 
 TYPE_NAMES: Final = {
@@ -43,10 +48,11 @@ TYPE_NAMES: Final = {
         "google.protobuf.Timestamp", "google.protobuf.Duration", "optional_type",
     )
 }  # fmt: skip
+SHORT_CHARS: Final = 256
 _DIGITS_MAX: Final = 4_000  # Python reads no longer text as a number
 _INTEGER: Final = re.compile(r"[+-]?\d+")
 _UNSIGNED: Final = re.compile(r"\+?\d+")
-_DOUBLE: Final = re.compile(r"[+-]?(?:\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?|(?i:inf(?:inity)?|nan))")
+_DOUBLE: Final = re.compile(r"[+-]?(?:\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?|(?i:inf(?:inity)?|nan))")
 _TRUE: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 _FALSE: Final = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 
@@ -160,11 +166,39 @@ def _pattern(text: str) -> Regex:
         raise EvaluationError(f"the pattern cannot be read: {error}") from None
 
 
-def matches(value: Any, pattern: Any) -> bool:
-    """Return whether a text holds something that fits an RE2 pattern; in linear time."""
+@lru_cache(maxsize=1024)
+def _alone(pattern: str, text: str) -> tuple[bool, int]:
+    """Return whether a short text holds a pattern that is not remembered yet, and the steps that takes."""
+    left = [STEPS_MAX]
+    try:
+        found = _pattern(pattern).metered(partial(spend, {STEPS: left})).matches(text)
+    except CostError:
+        found = False
+    return found, STEPS_MAX - left[0]
+
+
+def matches(variables: Variables, value: Any, pattern: Any) -> bool:
+    """Return whether a text holds something that fits an RE2 pattern; in linear time.
+
+    What is remembered of a pattern is that of one evaluation, so that equal evaluations take equal steps. Most evaluations
+    ask about one short text: the answer is remembered beyond them, with its steps.
+    """
     if type(value) is not str or type(pattern) is not str:
         raise no_overload("matches()", value, pattern)
-    return _pattern(pattern).matches(value)
+    remembered = variables[PATTERNS]
+    if (known := remembered.get(pattern)) is None and len(value) <= SHORT_CHARS:
+        found, steps = _alone(pattern, value)
+        spend(variables, steps)
+        remembered[pattern] = value
+        return found
+    if not isinstance(known, Regex):
+        left = variables[STEPS].copy()
+        regex = remembered[pattern] = _pattern(pattern).metered(partial(spend, variables))
+        if known is not None:
+            regex.matches(known)
+            variables[STEPS][:] = left  # these steps were taken before
+        known = regex
+    return known.matches(value)
 
 
 # --- optionals ---
@@ -229,7 +263,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "bool": _one(to_bool, 1),
     "type": _one(type_of, 1),
     "dyn": _one(lambda value: value, 1),
-    "matches": _one(matches, 2, is_costly=True),
+    "matches": Function(matches, frozenset({2}), is_costly=True, is_metered=True),
     "timestamp": _one(times.to_timestamp, 1),
     "duration": _one(times.to_duration, 1),
     "optional.of": _one(Optional, 1),
@@ -241,7 +275,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
 }
 METHODS: Final[dict[str, Function]] = {
     "size": _one(size, 1),
-    "matches": _one(matches, 2, is_costly=True),
+    "matches": Function(matches, frozenset({2}), is_costly=True, is_metered=True),
     "hasValue": _one(lambda target: _optional(target).has_value, 1),
     "value": _one(_value, 1),
     "or": _one(_or, 2),

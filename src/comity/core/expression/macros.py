@@ -13,9 +13,16 @@ Evaluate = Callable[[Variables], Any]
 
 # The place in the variables of what is left of the steps that an evaluation may take. No variable can have this name.
 STEPS: Final = "(steps)"
+PATTERNS: Final = "(patterns)"  # likewise, of what an evaluation remembers of the patterns in it
+STEPS_MAX: Final = 100_000
 CHARACTERS_PER_STEP: Final = 64
 ITEMS_PER_STEP: Final = 4
 _SIZED: Final = (str, bytes, list, tuple, dict)
+
+
+def bounded(variables: Variables) -> Variables:
+    """Return the variables of one evaluation: it may take `STEPS_MAX` steps, and remembers nothing of patterns yet."""
+    return {**variables, STEPS: [STEPS_MAX], PATTERNS: {}}
 
 
 def weight(value: Any) -> int:

@@ -19,6 +19,7 @@ _PART: Final = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(h|ms|m|s|us|µs|ns)", re.ASCII
 _OFFSET: Final = re.compile(r"([+-]?)(\d\d):(\d\d)", re.ASCII)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _ZONE_CHARS_MAX: Final = 64
+DURATION_CHARS_MAX: Final = 256
 
 
 def to_timestamp(value: Any) -> Timestamp:
@@ -57,6 +58,8 @@ def to_duration(value: Any) -> Duration:
         return value
     if type(value) is not str:
         raise no_overload("duration()", value)
+    if len(value) > DURATION_CHARS_MAX:
+        raise EvaluationError(f"the text of a duration may have {DURATION_CHARS_MAX} characters")
     sign, text = (-1, value[1:]) if value.startswith("-") else (1, value.removeprefix("+"))
     if text == "0":
         return Duration(0)

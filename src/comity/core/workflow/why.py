@@ -8,10 +8,9 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from comity.core.expression import STEPS_MAX, EvaluationError, Expression
+from comity.core.expression import EvaluationError, Expression, bounded
 from comity.core.expression.ast import Call, Literal, Name, Node, Select, children
 from comity.core.expression.compile import compiled
-from comity.core.expression.macros import STEPS
 from comity.core.workflow.graph import GraphEdge, GraphNode, Program
 from comity.core.workflow.history import Event
 from comity.core.workflow.mapping import shown_path
@@ -121,7 +120,7 @@ def _part(tree: Node, variables: dict[str, Any]) -> Part:
     for path in _paths(tree):
         reads[shown_path(path)] = _value(path, variables)
     try:
-        held = compiled(tree)({**variables, STEPS: [STEPS_MAX]})
+        held = compiled(tree)(bounded(variables))
         held = held if isinstance(held, bool) else None
     except EvaluationError:
         held = None

@@ -10,7 +10,8 @@ As in Tempo, `.` matches a line end too. Unicode categories (`\\p{Lu}`) are know
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Self
 
 from comity.core.tracing.query.pattern import Assertion, Characters, Node, PatternError, Repeat, Sequence, parse_pattern
 
@@ -21,6 +22,7 @@ REMEMBERED_CHARS_MAX = 1_000_000  # of those texts
 CHARACTERS_KEPT_MAX = 16  # whose ways through all states are remembered
 REMEMBERED_BYTES_MAX = 16_000_000  # of all sets together
 ALIKE_MOST = 8  # states to which a character leads, for its state to be moved together with others
+STATES_PER_STEP = 8  # visited in the time of one step of an expression
 
 _WORD_CHARACTERS = frozenset("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz")
 _ACCEPT = 0
@@ -28,6 +30,7 @@ _ACCEPTED = 1 << _ACCEPT
 _SET_BYTES = 200  # that a set takes beside its states
 _Shifts = tuple[tuple[int, int], ...]  # to the left, then to the right
 _Step = tuple[Characters, int] | tuple[Assertion, int] | tuple[int, ...]
+Spend = Callable[[int], None]
 
 
 class Regex:
@@ -37,8 +40,8 @@ class Regex:
     """
 
     __slots__ = (
-        "_accepting", "_asserting", "_bytes", "_cached", "_chars", "_closed", "_closures", "_ids", "_known", "_moves", "_sets",
-        "_start", "_steps", "_taking", "_texts", "pattern",
+        "_accepting", "_asserting", "_bytes", "_cached", "_chars", "_classes", "_closed", "_closures", "_ids", "_known",
+        "_moves", "_sets", "_spend", "_start", "_steps", "_taking", "_texts", "pattern",
     )  # fmt: skip
 
     def __init__(self, pattern: str) -> None:
@@ -46,9 +49,15 @@ class Regex:
         node = parse_pattern(pattern)
         self._steps: list[_Step] = [()]  # state 0 accepts
         self._start = self._emit(node, _ACCEPT)
-        self._texts: dict[str, bool] = {}
         # A set of states is a number whose bits are the states: moving and joining sets takes no step per state.
         self._asserting = sum(1 << at for at, step in enumerate(self._steps) if step and isinstance(step[0], Assertion))
+        self._classes = self._takers()
+        self._moves: tuple[list[tuple[int, _Shifts]], int] | None = None  # made with the first text, see `_ways`
+        self._begin(None)
+
+    def _begin(self, spend: Spend | None) -> None:
+        self._spend = spend
+        self._texts: dict[str, bool] = {}
         self._ids: dict[int, int] = {}
         self._sets: list[int] = []
         self._accepting: list[bool] = []
@@ -57,7 +66,18 @@ class Regex:
         self._closures: dict[int, int] = {}  # what a state leads to without a character
         self._closed = 0  # bytes of them
         self._taking: dict[str, int] = {}  # which states take a character; of few characters at a time
-        self._moves: tuple[list[tuple[int, _Shifts]], int] | None = None  # made with the first text, see `_ways`
+
+    def metered(self, spend: Spend) -> Self:
+        """Return the same pattern with an empty memory, which calls `spend` with the steps of what is not remembered yet.
+
+        What it spends depends on the pattern and the texts alone. `spend` may raise.
+        """
+        spend(len(self._steps))
+        made = object.__new__(type(self))
+        made.pattern, made._steps, made._start = self.pattern, self._steps, self._start
+        made._asserting, made._classes, made._moves = self._asserting, self._classes, self._ways()
+        made._begin(spend)
+        return made
 
     def matches(self, text: str) -> bool:
         """Return whether the whole text matches."""
@@ -111,12 +131,15 @@ class Regex:
     def _closure(self, states: int, most: int | None = None) -> int:
         """Return a set of states with those it leads to without a character; it may stop once they are more than `most`."""
         todo, seen, count = list(members(states)), states, 0
+        visited = len(todo)
         while todo and (most is None or count <= most):
             for state in _free(self._steps[todo.pop()]):
                 if not seen >> state & 1:
                     seen |= 1 << state
                     todo.append(state)
                     count += 1
+        if self._spend is not None and most is None:
+            self._spend((visited + count) // STATES_PER_STEP)
         return seen
 
     def _numbered(self, states: int) -> int:
@@ -155,7 +178,9 @@ class Regex:
         if taking is None:
             if len(self._taking) >= CHARACTERS_KEPT_MAX:
                 self._taking.clear()
-            taking = self._taking[character] = self._takers(character)
+            taking = self._taking[character] = sum(states for one, states in self._classes if has(one, character))
+            if self._spend is not None:
+                self._spend(len(self._classes) // 2)
         taken = states & taking
         if not taken:
             return 0
@@ -168,6 +193,8 @@ class Regex:
                 if at := taken & group:
                     for left, right in shifts:
                         reached |= at << left >> right
+        if self._spend is not None:
+            self._spend(1 + ((taken & wide).bit_count() + len(alike)) // STATES_PER_STEP + len(self._steps) // 1024)
         for state in members(taken & wide):
             following = self._steps[state][1]
             assert isinstance(following, int)
@@ -175,17 +202,13 @@ class Regex:
                 reached |= self._closure_of(following)
         return reached
 
-    def _takers(self, character: str) -> int:
-        """Return the states that take a character."""
-        taken: dict[Characters, bool] = {}
-        takers = bytearray(len(self._steps) // 8 + 1)
+    def _takers(self) -> list[tuple[Characters, int]]:
+        """Return each set of characters that the pattern has, with the states that take one of them."""
+        takers: dict[Characters, bytearray] = {}
         for state, step in enumerate(self._steps):
             if step and isinstance(step[0], Characters):
-                if step[0] not in taken:
-                    taken[step[0]] = has(step[0], character)
-                if taken[step[0]]:
-                    takers[state >> 3] |= 1 << (state & 7)
-        return int.from_bytes(takers, "little")
+                takers.setdefault(step[0], bytearray(len(self._steps) // 8 + 1))[state >> 3] |= 1 << (state & 7)
+        return [(characters, int.from_bytes(states, "little")) for characters, states in takers.items()]
 
     def _ways(self) -> tuple[list[tuple[int, _Shifts]], int]:
         """Return how states that take a character go on: groups that go on alike, and the set of those that go on to many.
@@ -233,6 +256,8 @@ class Regex:
         seen, asked = states, 0
         while todo := seen & self._asserting & ~asked:
             asked |= todo
+            if self._spend is not None:
+                self._spend(todo.bit_count() // STATES_PER_STEP)
             for state in members(todo):
                 step = self._steps[state]
                 assert isinstance(step[0], Assertion) and isinstance(step[1], int)  # noqa: PT018  as all in `_asserting`
