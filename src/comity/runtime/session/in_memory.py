@@ -41,7 +41,7 @@ class InMemory(ABC):
             self._live_bytes -= live.parts.size
         return live
 
-    def _put_parts(self, live: Live, parts: Parts) -> None:
+    def put_parts(self, live: Live, parts: Parts) -> None:
         """Set the stored parts, with which the next save is compared."""
         if self._live.get((live.session.tenant_id, live.session.id)) is live:
             self._live_bytes += parts.size - live.parts.size

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections import deque
 from typing import Final, NamedTuple
 
+import msgspec
+
 from comity.core.envelope.envelope import Reply, Request
+from comity.core.journal.records import StoredSession
 from comity.core.redaction import Vault
 from comity.core.session import session as core
 from comity.core.session.conversation import TURNS_CHARS_MAX, TURNS_MAX
-from comity.core.session.parts import Parts
+from comity.core.session.parts import Parts, read
 from comity.core.session.session import Change, Session
-from comity.runtime.session.merging import Standing
+from comity.errors import UnavailableError
+from comity.runtime.session.standing import Standing
 
 # Size of the ended calls that are not saved yet: no more than the conversation would keep of them.
 ENDED_BYTES_MAX: Final = 2 * TURNS_CHARS_MAX
@@ -80,6 +84,15 @@ class Live:
     def key(self) -> str:
         """The name it is stored under."""
         return key_of(self.session.tenant_id, self.session.id)
+
+
+def read_stored(stored: StoredSession, session_id: str) -> tuple[Session, Parts]:
+    """Return a session with its parts. Raises `UnavailableError` if it cannot be read."""
+    try:
+        return read(stored.head, stored.rows)
+    except (msgspec.MsgspecError, ValueError) as error:  # one unreadable session must not affect others
+        message = f"the session {session_id!r} cannot be read: {error}; erase it, or bring back a copy of the store"
+        raise UnavailableError(message, code="STORE_UNAVAILABLE", retryable=False) from None
 
 
 def key_of(tenant_id: str, session_id: str) -> str:

@@ -8,142 +8,25 @@ are merged: no two nodes issue the same token.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from msgspec.structs import replace
 
-from comity.core.journal.records import Document, Record, Saved
+from comity.core.journal.records import Accepted, Document, Record, Saved, StoredSession
 from comity.core.journal.terms import Terms, Version, checksum
-from comity.core.session.session import Session
+from comity.core.redaction import Vault
+from comity.core.session.parts import Parts
 from comity.errors import DocumentChangedError, UnavailableError
-from comity.ports import Journal, Then
+from comity.ports import Cipher, Journal, Then
+from comity.runtime.session.live import Live, read_stored
+from comity.runtime.session.sealing import open_vault
+from comity.runtime.session.standing import NEVER, Apply, Standing
 
-Apply = Callable[[Session], Session]
-NEVER: Final = (0, 0)  # based on no version
 _MERGED: Final = frozenset({Document.SESSION, Document.VAULT})
 _REPLACED: Final = _MERGED | {Document.PART}  # rebuilt after a conflict; a row is rebuilt with its head
-
-
-class Standing:
-    """The pending changes of a session in memory, relative to the store.
-
-    A change on terms (such as the end of a call) is written only by its own append, so the session has it if and only if the
-    call has ended. A refused append is repeated with its own changes. Until then memory shows these changes, and the documents
-    of other appends omit them. A change without terms goes into the next document.
-    """
-
-    __slots__ = (
-        "_aside", "_bound", "_changes", "_document", "_fresh", "_numbered", "_on_its_way", "base", "epoch", "is_written",
-        "since_read", "unanswered", "vault_base",
-    )  # fmt: skip
-
-    def __init__(self) -> None:
-        self.base = NEVER  # version and checksum of the document last written or read
-        self.vault_base = NEVER
-        self.is_written = False  # the store has had it: if it is missing there now, it was erased
-        self.epoch = 0  # grows with each reread: pending appends of earlier epochs will be refused
-        self.since_read: set[Document] = set()  # kinds of documents appended since the last reread
-        self.unanswered = 0  # its appends that the store has neither taken nor refused yet
-        self._numbered = 0
-        self._changes: dict[int, Apply] = {}  # pending changes by number, in order
-        self._fresh: list[int] = []  # changes that are in no append yet
-        self._bound: set[int] = set()  # changes on terms
-        self._aside: list[int] = []  # changes on terms of refused appends: shown, but in no document
-        self._document: Session | None = None  # the session without `_aside`; None if that is empty
-        self._on_its_way: dict[tuple[int, int], frozenset[int]] = {}  # pending documents, with the changes in each
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether no change is pending."""
-        return not self._changes and not self.unanswered
-
-    def note(self, change: Apply) -> None:
-        """Keep a change until the store has taken it; the next append carries it."""
-        self._numbered += 1
-        self._changes[self._numbered] = change
-        self._fresh.append(self._numbered)
-        if self._document is not None:
-            self._document = change(self._document)
-
-    def take(self, *, has_terms: bool) -> tuple[int, ...]:
-        """Return the numbers of the changes that the current append writes."""
-        taken, self._fresh = tuple(self._fresh), []
-        if has_terms:
-            self._bound.update(taken)
-        return taken
-
-    def document(self, shown: Session) -> Session:
-        """Return the session as the next append writes it: without the changes that only other appends may write."""
-        return shown if self._document is None else self._document
-
-    def shown(self, document: Session) -> Session:
-        """Return a session with the changes whose own append waits to be repeated."""
-        for number in self._aside:
-            document = self._changes[number](document)
-        return document
-
-    def forget(self, numbers: Sequence[int], shown: Session) -> Session:
-        """Drop changes that the store has taken or never will; return the session to show."""
-        for number in numbers:
-            self._changes.pop(number, None)
-        self._bound.difference_update(numbers)
-        return self._move(numbers, (), shown)
-
-    def is_aside(self, numbers: Sequence[int]) -> bool:
-        """Return whether documents omit some of these changes."""
-        return not set(numbers).isdisjoint(self._aside)
-
-    def include(self, numbers: Sequence[int], shown: Session) -> Session:
-        """Put the changes of a repeated append into its document, and return the session to show."""
-        return self._move(numbers, [one for one in numbers if one in self._aside], shown)
-
-    def _move(self, numbers: Sequence[int], applied: Sequence[int], shown: Session) -> Session:
-        if self._document is None or not self.is_aside(numbers):
-            return shown
-        document = self._document
-        for number in applied:
-            document = self._changes[number](document)
-        self._aside = [one for one in self._aside if one not in numbers]
-        self._document = document if self._aside else None
-        return self.shown(document)
-
-    def begin_anew(self) -> None:
-        """Start a new epoch: the session is being read from the store, and pending appends will be refused."""
-        self.epoch += 1
-        self.since_read.clear()
-
-    def rebase(self, session: Session, stored: tuple[int, int]) -> Session:
-        """Apply the pending changes to a session read from the store, and return the session to show."""
-        self.base = stored
-        known = self._on_its_way.get(stored, frozenset())
-        missing = [one for one in self._changes if one not in known]
-        self._aside = [one for one in missing if one in self._bound]
-        for number in missing:
-            if number not in self._bound:
-                session = self._changes[number](session)
-        self._document = session if self._aside else None
-        return self.shown(session)
-
-    def made_from(self, kind: Document, key: str) -> Version:
-        """Return the version that the next document is based on."""
-        return Version(kind, key, *(self.base if kind is Document.SESSION else self.vault_base))
-
-    def wrote(self, saved: Saved) -> None:
-        """Note a document as the version that the next one is based on."""
-        self.since_read.add(saved.kind)
-        now = saved.version, checksum(saved.data)
-        if saved.kind is Document.SESSION:
-            self.base = now
-            self._on_its_way[now] = frozenset(self._changes).difference(self._aside)
-        else:
-            self.vault_base = now
-
-    def arrived(self, saved: Saved) -> None:
-        """Note that a document was written or refused."""
-        self._on_its_way.pop((saved.version, checksum(saved.data)), None)
 
 
 class Mark(NamedTuple):
@@ -155,46 +38,98 @@ class Mark(NamedTuple):
     epoch: int
 
 
-class Live(Protocol):
-    """A session in memory."""
-
-    session: Session
-    standing: Standing
-    is_gone: bool
-    vault: Any
-
-    @property
-    def key(self) -> str:
-        """The name it is stored under."""
-        ...
-
-
 class Sessions(Protocol):
     """The sessions in memory."""
+
+    cipher: Cipher
 
     def at(self, key: str) -> Live | None:
         """Return the session that is stored under a key."""
         ...
 
-    def reread(self, live: Any) -> bool:
-        """Read a session from the store; return whether it still exists."""
+    def put_parts(self, live: Live, parts: Parts) -> None:
+        """Set the stored parts of a session."""
         ...
 
-    def saved_again(self, live: Any, changes: tuple[int, ...]) -> tuple[Saved, ...]:
+    def unsaved_ends(self, live: Live) -> Apply | None:
+        """Return the change that adds the ended calls of a session that are not saved yet."""
+        ...
+
+    def saved(self, live: Live) -> tuple[Saved, ...]:
+        """Return the records that save a session."""
+        ...
+
+    def saved_again(self, live: Live, changes: tuple[int, ...]) -> tuple[Saved, ...]:
         """Return the records of a session that was read again, with the changes of a repeated append."""
         ...
 
-    def sealed_vault(self, live: Any, vault: Any) -> Saved:
+    def sealed_vault(self, live: Live, vault: Vault) -> Saved:
         """Return the record of the session's current vault."""
         ...
 
 
 class Merging:
-    """Appends of a node whose sessions other nodes write too."""
+    """Reads and appends for a node whose sessions other nodes write too; `Alone` does it for a node that is alone."""
 
     def __init__(self, sessions: Sessions, journal: Journal) -> None:
         self._sessions = sessions
         self._journal = journal
+
+    # --- reading ---
+
+    def load(self, key: str) -> StoredSession | None:
+        """Return a session from the store, as other nodes see it if they can."""
+        return self._journal.load_session(key, is_written=True) or self._journal.load_session(key)
+
+    def is_current(self, live: Live) -> bool:
+        """Load changes that another node has saved; return whether the session still exists and has the same user."""
+        stored = self._journal.load(Document.SESSION, live.key)
+        if stored is None:
+            return self.reread(live)
+        vault = self._journal.load(Document.VAULT, live.key)
+        is_known = (stored[0], checksum(stored[1])) == live.standing.base
+        if is_known and (vault is None or (vault[0], checksum(vault[1])) == live.standing.vault_base):
+            return True
+        return self.reread(live)
+
+    def reread(self, live: Live) -> bool:
+        """Read a session from the store and apply pending changes to it; return as `is_current` does."""
+        stored, standing = self._journal.load_session(live.key, is_written=True), live.standing
+        standing.begin_anew()
+        if stored is None:
+            standing.base = NEVER
+            return not standing.is_written  # else it was erased
+        session, parts = read_stored(stored, live.session.id)
+        if session.user_id != live.session.user_id:
+            return False  # it was erased, or another user created it at the same moment on another node
+        live.is_stored = standing.is_written = True
+        live.session = standing.rebase(session, (stored.version, checksum(stored.head)))
+        self._sessions.put_parts(live, parts)
+        hidden = self._journal.load_written(Document.VAULT, live.key)
+        if hidden is not None:
+            standing.vault_base = hidden[0], checksum(hidden[1])
+            vault = open_vault(self._sessions.cipher, live.key, hidden[1], self._journal.node_id)
+            live.vault_saved, live.vault_version = len(vault), max(hidden[0], live.vault_version)
+            if live.vault is None:
+                live.vault = vault
+            else:
+                live.vault.learn(vault)  # values hidden here since stay too
+        return True
+
+    def may_drop(self, live: Live) -> bool:  # noqa: ARG002
+        """Return whether the implicit session of an ended call may leave memory: here an append may be unconfirmed."""
+        return False
+
+    # --- writing ---
+
+    def note(self, live: Live, change: Apply) -> None:
+        """Keep a change until the store has taken it."""
+        live.standing.note(change)
+
+    def note_ended(self, live: Live) -> None:
+        """Keep the changes of ended calls until the store has taken them."""
+        if (ended := self._sessions.unsaved_ends(live)) is not None:
+            live.standing.note(ended)
 
     def append(
         self,
@@ -232,12 +167,13 @@ class Merging:
         on = replace(terms, documents=(*terms.documents, *versions.values()))
         self._journal.append(records, partial(self._appended, records, then, terms, marks), on)
 
-    def claim(self, accepted: Record, saved: Saved, live: Live, then: Then, terms: Terms) -> None:
+    def claim(self, accepted: Accepted, live: Live, then: Then, terms: Terms) -> None:
         """Append a call with the first version of the session it names, whose user `terms` check.
 
         If another node has stored that session first, it stays as it is, and the call is accepted anyway: the call's next steps
         need its acceptance, so a conflict must not delay it.
         """
+        (saved,) = self._sessions.saved(live)  # only the head: it has no turns yet
         live.standing.wrote(saved)
         live.standing.unanswered += 1
         self._journal.append((accepted, saved), partial(self._claimed, live, saved, then), terms)
@@ -249,7 +185,7 @@ class Merging:
             live.standing.is_written = True
         else:
             with contextlib.suppress(UnavailableError):
-                self._sessions.reread(live)
+                self.reread(live)
         then(error)
 
     @staticmethod
@@ -279,7 +215,7 @@ class Merging:
                     standing.is_written |= one.kind is Document.SESSION
                 else:  # the append failed, so drop its changes
                     with contextlib.suppress(UnavailableError):
-                        self._sessions.reread(one.live)
+                        self.reread(one.live)
             if then is not None:
                 then(error)
         for saved in merged:
@@ -300,7 +236,7 @@ class Merging:
             if live.is_gone or live.key in erased:
                 continue
             # Another append, or a call that used the session, may have read it again since; the latter appends nothing.
-            if standing.epoch == epoch and not self._sessions.reread(live):
+            if standing.epoch == epoch and not self.reread(live):
                 erased.add(live.key)
             elif kind in standing.since_read and not (kind is Document.SESSION and standing.is_aside(changes[live.key])):
                 after.append((live, standing.made_from(kind, live.key)))

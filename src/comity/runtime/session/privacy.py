@@ -275,11 +275,9 @@ class Answers:
 
     async def long_data(self, call: Call, raw: bytes) -> bytes:
         """Return what `data` returns; in slices if the data is long."""
-        return (
-            self.data(call, raw)
-            if len(raw) < LONG_BYTES
-            else await self._slices.run(self.data_sliced(call, raw), user_of(call.request))
-        )
+        if len(raw) < LONG_BYTES:
+            return self.data(call, raw)
+        return await self._slices.run(self.data_sliced(call, raw), user_of(call.request))
 
     def words(self, call: Call, reply: Reply) -> Sliced[Reply]:
         """Return a reply with personal data hidden in its texts."""

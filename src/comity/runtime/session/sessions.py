@@ -13,16 +13,17 @@ from msgspec.structs import replace
 
 from comity.core.document.payload import unpack
 from comity.core.envelope.envelope import Reply, Request
-from comity.core.journal.records import Accepted, Document, Record, Saved, StoredSession, part_key
-from comity.core.journal.terms import Terms, checksum
+from comity.core.journal.records import Accepted, Document, Record, Saved, part_key
+from comity.core.journal.terms import Terms
 from comity.core.session import session as core
 from comity.core.session.conversation import Turn
-from comity.core.session.parts import Parts, read
+from comity.core.session.parts import Parts
 from comity.core.session.session import EXPIRED_MS, USE_NOTED_MS, Change, Session
-from comity.errors import CallerError, UnavailableError
+from comity.errors import CallerError
 from comity.ports import Cipher, Clock, Ids, Journal, Then
 from comity.runtime.call.call import Call
 from comity.runtime.call.slices import LONG_BYTES
+from comity.runtime.session.alone import Alone
 from comity.runtime.session.in_memory import InMemory
 from comity.runtime.session.live import (
     ENDED_BYTES_MAX,
@@ -37,22 +38,15 @@ from comity.runtime.session.live import (
     drop_older,
     kept,
     key_of,
+    read_stored,
     size_of,
 )
-from comity.runtime.session.merging import NEVER, Merging
-from comity.runtime.session.sealing import open_vault
+from comity.runtime.session.merging import Merging
+from comity.runtime.session.standing import NEVER, Apply
 from comity.runtime.session.vaults import Vaults
 
 SESSION_BYTES_MAX: Final = 4 * 1024 * 1024  # of what a session holds, as JSON
 _encode = msgspec.json.Encoder().encode
-
-
-def _read(stored: StoredSession, session_id: str) -> tuple[Session, Parts]:
-    try:
-        return read(stored.head, stored.rows)
-    except (msgspec.MsgspecError, ValueError) as error:  # one unreadable session must not affect others
-        message = f"the session {session_id!r} cannot be read: {error}; erase it, or bring back a copy of the store"
-        raise UnavailableError(message, code="STORE_UNAVAILABLE", retryable=False) from None
 
 
 class Sessions(InMemory, Vaults):
@@ -63,24 +57,22 @@ class Sessions(InMemory, Vaults):
         Vaults.__init__(self, journal, ids, cipher)
         self._clock = clock
         self._unsaved: dict[Live, None] = {}  # sessions with ended calls that are not saved yet
-        self._merging: Merging | None = None  # set if other nodes write the same sessions
+        self._writing: Alone | Merging = Alone(journal, self.saved)  # replaced when other nodes write the same sessions
         journal.forgot = self.pruned
 
     def find(self, tenant_id: str, session_id: str) -> Live | None:
         """Return a session from memory or the store, or None."""
         live = self._live.get((tenant_id, session_id))
         if live is not None:
-            if self._merging is None or self._read_again(live):
+            if self._writing.is_current(live):
                 return live
             self.drop(tenant_id, session_id)
         key = key_of(tenant_id, session_id)
-        stored = None if self._merging is None else self._journal.load_session(key, is_written=True)
-        stored = stored or self._journal.load_session(key)
+        stored = self._writing.load(key)
         if stored is None:
             return None
-        live = Live(*_read(stored, session_id), *self.load_vault(key), self._noted_at(key))
-        if self._merging is not None:
-            self.reread(live)
+        live = Live(*read_stored(stored, session_id), *self.load_vault(key), self._noted_at(key))
+        self._writing.reread(live)
         return self._remember(live)
 
     def bind(self, request: Request, now_ms: int, may_be_known: bool = False) -> Live | None:
@@ -95,9 +87,7 @@ class Sessions(InMemory, Vaults):
                 return Live(_new(request.tenant_id, owner, request.parent_session_id, now_ms))
         elif request.session_id == request.root_id:
             return self.find(request.tenant_id, request.session_id) if may_be_known else None
-        live = self._live.get((request.tenant_id, request.session_id))
-        if live is None or self._merging is not None:
-            live = self.find(request.tenant_id, request.session_id)
+        live = self.find(request.tenant_id, request.session_id)
         if live is not None:
             if now_ms - live.used_at >= EXPIRED_MS:  # unused on this node; another node may have used it
                 live.used_at = max(live.used_at, self._noted_at(live.key))
@@ -130,49 +120,14 @@ class Sessions(InMemory, Vaults):
         """Load changes that another node has saved since the session was read here."""
         live = self._live.get((tenant_id, session_id))
         if live is not None:
-            self._read_again(live)
-
-    def _read_again(self, live: Live) -> bool:
-        """Load changes that another node has saved; return whether the session still exists and has the same user."""
-        stored = self._journal.load(Document.SESSION, live.key)
-        if stored is None:
-            return self.reread(live)
-        vault = self._journal.load(Document.VAULT, live.key)
-        is_known = (stored[0], checksum(stored[1])) == live.standing.base
-        if is_known and (vault is None or (vault[0], checksum(vault[1])) == live.standing.vault_base):
-            return True
-        return self.reread(live)
-
-    def reread(self, live: Live) -> bool:
-        """Read a session from the store and apply pending changes to it; return as `_read_again` does."""
-        stored, standing = self._journal.load_session(live.key, is_written=True), live.standing
-        standing.begin_anew()
-        if stored is None:
-            standing.base = NEVER
-            return not standing.is_written  # else it was erased
-        session, parts = _read(stored, live.session.id)
-        if session.user_id != live.session.user_id:
-            return False  # it was erased, or another user created it at the same moment on another node
-        live.is_stored = standing.is_written = True
-        live.session = standing.rebase(session, (stored.version, checksum(stored.head)))
-        self._put_parts(live, parts)
-        hidden = self._journal.load_written(Document.VAULT, live.key)
-        if hidden is not None:
-            standing.vault_base = hidden[0], checksum(hidden[1])
-            vault = open_vault(self.cipher, live.key, hidden[1], self._journal.node_id)
-            live.vault_saved, live.vault_version = len(vault), max(hidden[0], live.vault_version)
-            if live.vault is None:
-                live.vault = vault
-            else:
-                live.vault.learn(vault)  # values hidden here since stay too
-        return True
+            self._writing.is_current(live)
 
     def share(self) -> None:
         """Share the sessions with other nodes from now on: each is read again before it is used."""
-        self._merging = Merging(self, self._journal)
+        self._writing = Merging(self, self._journal)
         for live in self._live.values():
             if live.is_stored:
-                self.reread(live)
+                self._writing.reread(live)
 
     def at(self, key: str) -> Live | None:
         """Return the session in memory that is stored under a key."""
@@ -181,10 +136,7 @@ class Sessions(InMemory, Vaults):
 
     def append(self, records: Sequence[Record], then: Then | None = None, terms: Terms | None = None) -> None:
         """Append records; sessions among them are merged with changes by other nodes."""
-        if self._merging is None:
-            self._journal.append(records, then, terms)
-        else:
-            self._merging.append(records, then, terms)
+        self._writing.append(records, then, terms)
 
     def accept(self, accepted: Accepted, live: Live | None, then: Then, terms: Terms) -> None:
         """Append the acceptance of a call, with its session if the call is the first to name it.
@@ -196,11 +148,10 @@ class Sessions(InMemory, Vaults):
             self._journal.append((accepted,), then, terms)
             return
         terms = replace(terms, session=(live.key, request.user_id))
-        if self._merging is None or live.session.version:
+        if live.session.version:
             self.append((accepted, *self.saved(live)), then, terms)
         else:
-            (head,) = self.saved(live)  # only the head: it has no turns yet
-            self._merging.claim(accepted, head, live, then, terms)
+            self._writing.claim(accepted, live, then, terms)
 
     def begin(self, tenant_id: str, user_id: str, session_id: str, now_ms: int, parent_id: str = "") -> Live:
         """Make a session and bind it to its user. It is stored once a call names it or it has content."""
@@ -255,7 +206,7 @@ class Sessions(InMemory, Vaults):
         """Load changes of other processes; return whether the session still exists."""
         if live.is_gone:
             return False
-        is_there = self._merging is None or self._read_again(live)
+        is_there = self._writing.is_current(live)
         if not is_there:
             self._lose(live)
             place = (live.session.tenant_id, live.session.id)
@@ -282,9 +233,8 @@ class Sessions(InMemory, Vaults):
             if size > SESSION_BYTES_MAX:
                 message = f"session {outcome.id} would hold {size:,} bytes; at most {SESSION_BYTES_MAX:,} are allowed"
                 raise CallerError(message, code="SESSION_FULL")
-        if self._merging is not None:
-            self._note_ended(live)
-            live.standing.note(partial(self._again, change))
+        self._writing.note_ended(live)
+        self._writing.note(live, partial(self._again, change))
         return self._written(live, outcome, change)
 
     def _again(self, change: Change, session: Session) -> Session:
@@ -300,11 +250,12 @@ class Sessions(InMemory, Vaults):
         made = core.apply(session, change, based_on=session.version, now_ms=self._now_ms())
         return session if isinstance(made, core.Conflict) else made
 
-    def _note_ended(self, live: Live) -> None:
-        """Keep the changes of ended calls as pending until the store has taken them."""
-        if live.ended is not None or live.answers is not None:
-            ended, answers = list(live.ended or ()), dict(live.answers or {})
-            live.standing.note(lambda session: self._with(session, ended, dict(answers), is_again=True)[0])
+    def unsaved_ends(self, live: Live) -> Apply | None:
+        """Return the change that adds the ended calls of a session that are not saved yet; None if there are none."""
+        if live.ended is None and live.answers is None:
+            return None
+        ended, answers = list(live.ended or ()), dict(live.answers or {})
+        return lambda session: self._with(session, ended, dict(answers), is_again=True)[0]
 
     # --- what calls add by themselves ---
 
@@ -433,8 +384,7 @@ class Sessions(InMemory, Vaults):
         """Save a session with the calls that ended in it."""
         del self._unsaved[live]
         if self.is_there(live):
-            if self._merging is not None:
-                self._note_ended(live)
+            self._writing.note_ended(live)
             self.append(self._written(live, self.noted(live)))
 
     def use(self, live: Live, request: Request, now_ms: int) -> None:
@@ -460,8 +410,7 @@ class Sessions(InMemory, Vaults):
 
     def _resume(self, live: Live) -> None:
         live.session = core.resume(live.session, self._now_ms())
-        if self._merging is not None:
-            live.standing.note(lambda session: core.resume(session, self._now_ms()))
+        self._writing.note(live, lambda session: core.resume(session, self._now_ms()))
 
     def forget(self, tenant_id: str, session_id: str) -> None:
         """Drop a session from memory; it is read again when it is needed."""
@@ -471,8 +420,8 @@ class Sessions(InMemory, Vaults):
         self._let_go(tenant_id, session_id)
 
     def rest(self, live: Live) -> None:
-        """Note that the call of this implicit session has ended. In a cluster it stays: an append may be unconfirmed."""
-        if self._merging is None:
+        """Note that the call of this implicit session has ended."""
+        if self._writing.may_drop(live):
             super().rest(live)
 
     def pruned(self, keys: Iterable[str]) -> None:
@@ -490,7 +439,7 @@ class Sessions(InMemory, Vaults):
             live.vault_saved = 0
             live.standing.base = live.standing.vault_base = NEVER
             live.standing.is_written = False
-            self._put_parts(live, Parts())  # all of its rows are gone
+            self.put_parts(live, Parts())  # all of its rows are gone
             self._resume(live)  # replaces a head that was written meanwhile
             self.append(self.saved_vault(live) or self.saved(live))
 
