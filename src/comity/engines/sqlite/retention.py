@@ -104,6 +104,8 @@ class Needed:
         self.sessions: set[str] = set()
         (self.newest,) = connection.execute("SELECT coalesce(max(rowid), 0) FROM calls").fetchone()
         self._need(bulk.read(connection, _OPEN, "SELECT body FROM calls WHERE open_at IS NOT NULL"))
+        # Whether there were approvals and runs: later ones belong to calls that are open now, so no doomed tree has any.
+        self.has_questions, self.has_runs = (_has(connection, kind) for kind in ("approval", "run"))
         if handoff_tables.exists(connection):
             self._need(bulk.read(connection, _HANDED, "SELECT request FROM handoffs WHERE due_at IS NOT NULL"))
 
@@ -199,11 +201,11 @@ class Pruner:
                         break
             if self._is_dry:
                 self._going.update(root_id for (_, root_id), _ in trees)
-            yield from self._remove_trees(connection, trees)
+            yield from self._remove_trees(connection, trees, needed)
             if not rows:
                 return
 
-    def _remove_trees(self, connection: sqlite3.Connection, trees: Sequence[_Measured]) -> Sweep:
+    def _remove_trees(self, connection: sqlite3.Connection, trees: Sequence[_Measured], needed: Needed) -> Sweep:
         batch: list[_Root] = []
         rows = size = 0
         ids = _ids([root for root, _ in trees])
@@ -220,15 +222,15 @@ class Pruner:
             rows += 1 + below
             size += root_bytes + bytes_below
             if rows >= SLICE_ROWS or size >= SLICE_BYTES:
-                yield self._remove_batch(connection, batch, rows)
+                yield self._remove_batch(connection, batch, rows, needed)
                 batch, rows, size = [], 0, 0
         if batch:
-            yield self._remove_batch(connection, batch, rows)
+            yield self._remove_batch(connection, batch, rows, needed)
 
-    def _remove_batch(self, connection: sqlite3.Connection, batch: list[_Root], size: int) -> Pruned:
+    def _remove_batch(self, connection: sqlite3.Connection, batch: list[_Root], size: int, needed: Needed) -> Pruned:
         if not self._is_dry:
             with self._writing(connection):
-                _remove_trees(connection, batch)
+                _remove_trees(connection, batch, needed)
         return Pruned(calls=size)
 
     def _remove_below(self, connection: sqlite3.Connection, root_id: str, most: int) -> int:
@@ -262,7 +264,7 @@ class Pruner:
                 with self._writing(connection):
                     query = "DELETE FROM handoffs WHERE due_at IS NULL AND id IN (SELECT value FROM json_each(?))"
                     connection.execute(query, (_ids(doomed),))
-                    _remove_trees(connection, doomed)
+                    _remove_trees(connection, doomed, needed)
             yield Pruned(handoffs=len(doomed))
             if not found:
                 return
@@ -353,14 +355,22 @@ def _ids(trees: Sequence[_Root]) -> str:
     return bulk.array([root_id for _, root_id in trees])
 
 
-def _remove_trees(connection: sqlite3.Connection, trees: Sequence[_Root]) -> None:
-    """Remove calls, the calls below them, their approvals, and their implicit sessions."""
+def _remove_trees(connection: sqlite3.Connection, trees: Sequence[_Root], needed: Needed) -> None:
+    """Remove calls, the calls below them, their approvals, and their implicit sessions.
+
+    All calls of the node wait meanwhile, and for each statement the thread waits for the interpreter: only what is needed runs.
+    """
     connection.execute(_DELETE_TREES, {"ids": _ids(trees)})
-    if connection.execute("SELECT 1 FROM documents WHERE kind = 'approval'").fetchone() is not None:
+    if needed.has_questions:
         connection.execute(_DELETE_QUESTIONS, (_ids(trees),))
-    if connection.execute("SELECT 1 FROM documents WHERE kind = 'run' LIMIT 1").fetchone() is not None:
-        erasing.delete_runs(connection, msgspec.json.decode(_ids(trees)))
-    _delete_sessions(connection, [own for own, _ in trees if own])
+    if needed.has_runs:
+        erasing.delete_runs(connection, [root_id for _, root_id in trees])
+    if own := [key for key, _ in trees if key]:
+        _delete_sessions(connection, own)
+
+
+def _has(connection: sqlite3.Connection, kind: str) -> bool:
+    return connection.execute("SELECT 1 FROM documents WHERE kind = ? LIMIT 1", (kind,)).fetchone() is not None
 
 
 def _is_persons(key: str) -> bool:
