@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from comity.core.units import MS_PER_S
 from comity.engines.cipher import key_file
 from comity.engines.sqlite.files import database_files
 from comity.engines.sqlite.journal import SqliteJournal
@@ -57,7 +58,7 @@ class Tending:
 
     def sweep(self) -> None:
         """Deactivate idle agents, save sessions, resume open calls, and schedule the next sweep."""
-        shortest = min((agent.idle_ms for agent in self._path.registry), default=int(SWEEP_S_MAX * 1000))
+        shortest = min((agent.idle_ms for agent in self._path.registry), default=int(SWEEP_S_MAX * MS_PER_S))
         delay = min(max(shortest / 2000, 0.05), SWEEP_S_MAX)
         self._sweeping = self._path.loop.call_later(delay, self.sweep)  # first: an exception below must not stop the sweeps
         self._path.activations.put_away_idle()

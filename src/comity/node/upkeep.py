@@ -7,6 +7,7 @@ import logging
 from typing import Final
 
 from comity.core.journal.retention import Pruned, Retention, Sweep
+from comity.core.units import NS_PER_MS
 from comity.errors import UnavailableError
 from comity.ports import Clock, Journal
 from comity.runtime.call.tasks import aside
@@ -43,7 +44,7 @@ class Upkeep:
 
     async def sweep(self) -> Pruned:
         """Remove everything that is kept no longer and return how much that was."""
-        now_ms = self._clock.now_ns() // 1_000_000
+        now_ms = self._clock.now_ns() // NS_PER_MS
         removed = await self._drain(self._journal.prune(self._retention, now_ms), is_aside=self._journal.prunes_aside)
         if self._retention.spans.is_bounded:
             spans = self._recorder.spans.prune(self._retention.spans, now_ms)

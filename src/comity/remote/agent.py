@@ -22,6 +22,7 @@ from comity.core.call.ledger import Loan
 from comity.core.call.limits import Limits
 from comity.core.call.outside import agent_of, standing_of
 from comity.core.envelope.envelope import Reply, Request
+from comity.core.units import NS_PER_MS
 from comity.engines.keys import Tokens
 from comity.errors import CallerError, ComityError
 from comity.remote.link import Link, Sending, now_ms
@@ -117,7 +118,7 @@ class RemoteAgent(Agent):
                 request.deadline_at,
             )
             reply = None
-            reply = await link.call(sending, progress=ctx.progress, now_ms=lambda: ctx.clock.now_ns() // 1_000_000)
+            reply = await link.call(sending, progress=ctx.progress, now_ms=lambda: ctx.clock.now_ns() // NS_PER_MS)
         finally:
             ctx.repay(loan, reply)
         return ctx.hear(reply)  # its end says the rest for itself

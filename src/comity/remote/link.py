@@ -22,6 +22,7 @@ from msgspec import Struct
 
 from comity.core.call.limits import REPLY_BYTES_MAX
 from comity.core.envelope.envelope import Error, Reply, Status
+from comity.core.units import MS_PER_S, NS_PER_MS
 from comity.engines.keys import KeyRing, Tokens
 from comity.errors import CallerError, UnavailableError
 
@@ -108,13 +109,13 @@ class Link:
         """
         pause_s, why = RETRY_S_FIRST, "it does not answer"
         try:
-            while (left_s := (sending.deadline_at - now_ms()) / 1000) > 0:
+            while (left_s := (sending.deadline_at - now_ms()) / MS_PER_S) > 0:
                 try:
                     async with asyncio.timeout(left_s):
                         return await self._ask(sending, progress)
                 except (TimeoutError, OSError, _Again) as error:
                     why = str(error) or type(error).__name__
-                left_s = (sending.deadline_at - now_ms()) / 1000
+                left_s = (sending.deadline_at - now_ms()) / MS_PER_S
                 await asyncio.sleep(min(pause_s, max(left_s, 0)))
                 pause_s = min(pause_s * 2, RETRY_S_MAX)
         except asyncio.CancelledError:
@@ -220,7 +221,7 @@ def _problem(status: int, body: bytes, url: str) -> Reply:
 
 def now_ms() -> int:
     """Return the time in epoch milliseconds, by which tokens are made."""
-    return time.time_ns() // 1_000_000
+    return time.time_ns() // NS_PER_MS
 
 
 def _is_loopback(host: str) -> bool:

@@ -17,6 +17,7 @@ from starlette.routing import BaseRoute, Router
 from starlette.routing import Route as Path
 
 from comity import Node
+from comity.core.units import MS_PER_S
 from comity.errors import CallerError, ComityError, RefusedError, UnavailableError
 from comity.server import console, table
 from comity.server.auth import STRANGER, Gate
@@ -113,7 +114,7 @@ class App:
             status = await respond_problem(send, failed, instance=scope["path"])
         finally:
             metrics.in_flight -= 1
-            took_ms = (time.perf_counter() - begun) * 1000
+            took_ms = (time.perf_counter() - begun) * MS_PER_S
             route = scope.get("comity.route", "(none)")
             metrics.answered(route, status, took_ms)
             if self.state.settings.log_requests:

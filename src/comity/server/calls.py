@@ -12,6 +12,7 @@ from comity.core.access import Principal, Right
 from comity.core.call.limits import Limits
 from comity.core.document.slices import ONE_GO_BYTES
 from comity.core.envelope.envelope import Background, Error, Priority, Status
+from comity.core.units import MS_PER_S
 from comity.errors import CallerError, UnavailableError
 from comity.runtime.call.events import Event
 from comity.server.auth import Operator, tenant_of, user_of
@@ -124,7 +125,7 @@ class CallDoor:
             status = status_of_reply(reply)
             if status in {429, 503}:
                 after_ms = reply.error.retry_after_ms if reply.error is not None else None
-                headers = ((b"retry-after", b"%d" % max(1, -(-(after_ms or 1_000) // 1000))), *headers)
+                headers = ((b"retry-after", b"%d" % max(1, -(-(after_ms or 1_000) // MS_PER_S))), *headers)
         written = encode(reply)
         if not write_at_once(send, status, written, headers):
             await respond(send, status, written, JSON_TYPE, headers)

@@ -19,6 +19,7 @@ from comity.contextcore.insights import InsightEmitter, InsightQuerier
 from comity.core.access import Principal, Right
 from comity.core.handoff.machine import Handoff
 from comity.core.insight.insight import Insight
+from comity.core.units import MS_PER_S
 from comity.errors import CallerError, UnavailableError
 from comity.server.agent_calls import trace_of
 from comity.server.auth import session_of, tenant_of, user_of
@@ -122,7 +123,7 @@ class _Handoff:
         handoff = await manager.get_handoff_status(handoff_id)
         if int(wait) and not handoff.has_ended:
             try:
-                async with asyncio.timeout(int(wait) / 1000):
+                async with asyncio.timeout(int(wait) / MS_PER_S):
                     handoff = await manager.await_result(handoff_id)
             except (TimeoutError, UnavailableError):
                 handoff = await manager.get_handoff_status(handoff_id)
@@ -246,4 +247,4 @@ def _insight(insight: Insight) -> dict[str, Any]:
 
 
 def _time(time_ms: int) -> str:
-    return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return datetime.fromtimestamp(time_ms / MS_PER_S, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

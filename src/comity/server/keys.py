@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from comity.core.access.claims import Claims
+from comity.core.units import MS_PER_S
 from comity.engines.keys.ring import ALGORITHM, Key, decode_bytes
 from comity.errors import CallerError, RefusedError
 from comity.server.auth import seen_tenant
@@ -72,7 +73,8 @@ async def show(ask: Ask) -> Keys:
     peers = [
         PeerView(issuer=one.issuer, keys=len(one.keys), scope=one.scope, tenants=list(one.tenants)) for one in ring.ring.peers
     ]
-    revoked = {one: until * 1000 for one, until in ring.revoked.tokens.items()} if seen_tenant(ask.principal) is None else {}
+    ended = ring.revoked.tokens if seen_tenant(ask.principal) is None else {}
+    revoked = {one: until_s * MS_PER_S for one, until_s in ended.items()}
     return Keys(issuer=ring.issuer, algorithm=ALGORITHM, keys=keys, peers=peers, revoked=revoked)
 
 

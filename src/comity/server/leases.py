@@ -16,6 +16,7 @@ from comity import Node
 from comity.contextcore.handoffs.receiver import AsyncHandoffReceiver
 from comity.core.agent.declaration import DeclarationError
 from comity.core.handoff.machine import Handoff
+from comity.core.units import MS_PER_S
 from comity.errors import CallerError, ComityError, RefusedError, UnavailableError
 
 LEASE_MS: Final = 30_000
@@ -88,7 +89,7 @@ class Receivers:
         if held.timer is not None:
             held.timer.cancel()
         held.until = now_ms + held.lease_ms
-        held.timer = asyncio.get_running_loop().call_later(held.lease_ms / 1000, self._fall_silent, held)
+        held.timer = asyncio.get_running_loop().call_later(held.lease_ms / MS_PER_S, self._fall_silent, held)
 
     def drop(self, held: Held) -> None:
         """Hold a handoff no longer: it has ended or was given back."""

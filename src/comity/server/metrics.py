@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from comity.core.envelope.envelope import Status
 from comity.core.tracing.telemetry import CallEnd
+from comity.core.units import MS_PER_S
 from comity.errors import CODES
 
 # Upper bounds in milliseconds of the buckets for how long requests took.
@@ -124,9 +125,9 @@ def histogram(name: str, what: str, label: str, durations: Mapping[str, Sequence
         below = 0.0
         for index, bound in enumerate(BUCKETS_MS):
             below += counts[index]
-            yield line(f"{name}_bucket", {label: one, "le": bound / 1000}, below)
+            yield line(f"{name}_bucket", {label: one, "le": bound / MS_PER_S}, below)
         yield line(f"{name}_bucket", {label: one, "le": "+Inf"}, counts[-2])
-        yield line(f"{name}_sum", {label: one}, counts[-1] / 1000)
+        yield line(f"{name}_sum", {label: one}, counts[-1] / MS_PER_S)
         yield line(f"{name}_count", {label: one}, counts[-2])
 
 

@@ -22,6 +22,7 @@ from starlette.routing import BaseRoute, Route
 from comity.core.access import Role
 from comity.core.access.claims import USER_LIFE_S_MAX, refused
 from comity.core.envelope.envelope import is_id
+from comity.core.units import MS_PER_S
 from comity.engines.keys.extra import load_jwt
 from comity.engines.keys.ring import encode_bytes
 from comity.errors import CallerError, ComityError, UnavailableError
@@ -253,7 +254,7 @@ class _Step:
         token = signed.sign_in(user.user_id, roles=user.roles, tenant_id=user.tenant_id, now_ms=now_ms)
         told = {
             "token": token,
-            "expires_at": now_ms + USER_LIFE_S_MAX * 1000,
+            "expires_at": now_ms + USER_LIFE_S_MAX * MS_PER_S,
             "user_id": user.user_id,
             "tenant_id": user.tenant_id,
         }

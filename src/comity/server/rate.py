@@ -6,6 +6,7 @@ import time
 from typing import Final
 
 from comity.core.access import Principal
+from comity.core.units import MS_PER_S
 from comity.errors import UnavailableError
 from comity.server.settings import Settings
 
@@ -39,7 +40,7 @@ class Rates:
             if left > self._burst:  # noqa: PLR1730  quicker than `min` on the path of every request
                 left = self._burst
         if left < 1:
-            wait_ms = int((1 - left) / self._per_s * 1000) + 1
+            wait_ms = int((1 - left) / self._per_s * MS_PER_S) + 1
             message = f"more than {self._per_s:g} requests a second"
             raise UnavailableError(message, code="HTTP_RATE_LIMITED", retry_after_ms=wait_ms)
         self._left[who] = (left - 1, now)

@@ -15,6 +15,7 @@ from comity.core.access import Principal
 from comity.core.call.limits import TIMEOUT_MS_CEILING
 from comity.core.envelope.envelope import ExpectedOutput, Priority
 from comity.core.handoff.machine import ENDED, Handoff, State
+from comity.core.units import MS_PER_S
 from comity.errors import ComityError, RefusedError
 from comity.server.agent_calls import trace_of
 from comity.server.auth import seen_tenant, session_of, tenant_of, user_of
@@ -182,7 +183,7 @@ async def take(ask: Ask) -> Taken:
     body: TakeBody = ask.body
     receiver = _receiver(ask, ask.params["agent_id"], body.capabilities)
     try:
-        async with asyncio.timeout(body.wait_ms / 1000):
+        async with asyncio.timeout(body.wait_ms / MS_PER_S):
             taken = await receiver.take()
     except TimeoutError:
         return Taken([])
@@ -235,7 +236,7 @@ async def question(ask: Ask) -> Answered:
         held.question = asked = (body.question, asyncio.ensure_future(asking))
     ask.state.receivers.renew(held, ask.state.now_ms())
     waiting = asked[1]
-    await asyncio.wait({waiting}, timeout=body.wait_ms / 1000)
+    await asyncio.wait({waiting}, timeout=body.wait_ms / MS_PER_S)
     if not waiting.done():
         return Answered(False, None, held.until)
     if held.question is asked:

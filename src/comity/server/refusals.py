@@ -6,6 +6,7 @@ from typing import Final
 
 from comity import Node
 from comity.core.access import Principal
+from comity.core.units import MS_PER_S
 from comity.errors import ComityError, UnavailableError
 from comity.server.web import Scope
 
@@ -56,7 +57,7 @@ class Refusals:
 
     def _take(self, now_ms: int) -> bool:
         """Return whether a refusal gets a row of its own."""
-        gained = max(now_ms - self._at_ms, 0) / 1000 * ROWS_PER_S
+        gained = max(now_ms - self._at_ms, 0) / MS_PER_S * ROWS_PER_S
         self._left = min(self._left + gained, float(ROWS_BURST))
         self._at_ms = now_ms
         if self._left < 1:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from comity.core.units import MS_PER_S
 from comity.dialects.sacp import encode_reply
 from comity.errors import CallerError, UnavailableError
 from comity.runtime.workflow.handle import RunHandle
@@ -75,7 +76,7 @@ def _only(record: RunRecord) -> str:
 async def _reply(ask: Ask, handle: RunHandle, wait_ms: int) -> ChainReply:
     """Wait until a run has ended or asks, and return what it says."""
     try:
-        async with asyncio.timeout(wait_ms / 1000):
+        async with asyncio.timeout(wait_ms / MS_PER_S):
             return await _ended_or_asked(ask, handle)
     except TimeoutError:
         raise UnavailableError(

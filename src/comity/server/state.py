@@ -7,6 +7,7 @@ from collections import OrderedDict
 from typing import Any, Final
 
 from comity import CallHandle, Node
+from comity.core.units import NS_PER_MS
 from comity.server.auth import Gate
 from comity.server.leases import Receivers
 from comity.server.live import LiveFeed
@@ -76,7 +77,7 @@ class State:
     @staticmethod
     def now_ms() -> int:
         """Return the time by which tokens and codes end."""
-        return time.time_ns() // 1_000_000
+        return time.time_ns() // NS_PER_MS
 
 
 def _identity(handle: CallHandle[Any]) -> tuple[str, str, str, int] | None:

@@ -14,6 +14,7 @@ from starlette.routing import BaseRoute, Route
 
 from comity.core.access import Left, Principal, Scope, Standing
 from comity.core.access.claims import refused
+from comity.core.units import MS_PER_S
 from comity.errors import CallerError
 from comity.server.state import State
 from comity.server.web import JSON_TYPE, Heads, Receive, Send, encode, read_body, respond
@@ -75,7 +76,7 @@ class _Exchange:
             claims.name, audience=form.get("audience") or signed.node_name, user_id=claims.uid, standing=standing,
             scope=str(asked), now_ms=now_ms, tenant_id=claims.tid, session_id=claims.sid, act=claims.act,
         )  # fmt: skip
-        return token, str(asked), max(standing.left.deadline - now_ms, 0) // 1000
+        return token, str(asked), max(standing.left.deadline - now_ms, 0) // MS_PER_S
 
 
 def _narrowed(left: Left, expires_s: int, form: dict[str, str]) -> Left:
@@ -86,5 +87,5 @@ def _narrowed(left: Left, expires_s: int, form: dict[str, str]) -> Left:
             if not text.isdigit() or len(text) > 12:
                 raise CallerError(f"{name} must be a whole number", code="ENVELOPE_MALFORMED")
             wanted[name] = int(text)
-    other = replace(left, deadline=min(left.deadline, expires_s * 1000), **wanted)
+    other = replace(left, deadline=min(left.deadline, expires_s * MS_PER_S), **wanted)
     return left.narrow(other)

@@ -13,6 +13,7 @@ from comity.core.call.limits import ITEMS_MAX
 from comity.core.document.checks import UNREADABLE, problems_of, sentence
 from comity.core.document.payload import PayloadError, Problem, check, check_count, check_keys
 from comity.core.document.slices import ONE_GO_BYTES, Sliced, in_one_go, whole
+from comity.core.units import MS_PER_S
 from comity.errors import CallerError, ComityError
 from comity.server.guard import SAFE_HEADERS
 from comity.server.problem import PROBLEM_TYPE, problem_of
@@ -215,7 +216,7 @@ async def respond_problem(send: Send, error: ComityError, *, instance: str) -> i
     if found.status == 401:
         headers = ((b"www-authenticate", b'Bearer realm="comity"'),)
     elif found.status in {429, 503}:
-        seconds = max(1, -(-(error.retry_after_ms or 1_000) // 1000))
+        seconds = max(1, -(-(error.retry_after_ms or 1_000) // MS_PER_S))
         headers = ((b"retry-after", b"%d" % seconds),)
     elif found.status in {408, 413}:
         headers = ((b"connection", b"close"),)  # the rest of the body is not read

@@ -14,6 +14,7 @@ from msgspec import Struct
 from comity.core.envelope.usage import Usage
 from comity.core.model.exchange import Completion, Finish, Prompt, ToolCall
 from comity.core.model.tokens import count_prompt, estimate
+from comity.core.units import MS_PER_S
 
 
 class Answer(Struct, frozen=True, kw_only=True):
@@ -72,10 +73,10 @@ class ScriptedModel:
         self.streams_open += 1
         try:
             if answer.delay_ms:
-                await asyncio.sleep(answer.delay_ms / 1000)
+                await asyncio.sleep(answer.delay_ms / MS_PER_S)
             for start in range(0, len(answer.text), answer.piece_chars) if answer.piece_chars else ():
                 if answer.piece_delay_ms:
-                    await asyncio.sleep(answer.piece_delay_ms / 1000)
+                    await asyncio.sleep(answer.piece_delay_ms / MS_PER_S)
                 yield answer.text[start : start + answer.piece_chars]  # type: ignore[operator]
             if answer.stalls:
                 await asyncio.get_running_loop().create_future()

@@ -40,6 +40,7 @@ from comity.core.model.exchange import (
     model_error,
 )
 from comity.core.tracing.gen_ai import ModelFacts, provider_name
+from comity.core.units import MS_PER_S
 from comity.errors import ComityError
 
 Make = Callable[[httpx2.AsyncClient], models.Model]
@@ -223,7 +224,7 @@ class ProviderModel:
         else:
             said = " ".join(str(error).split())[:MESSAGE_CHARS_MAX] or type(error).__name__
         after_s = getattr(error, "retry_after", None)
-        after_ms = None if after_s is None else max(0, round(after_s * 1000))
+        after_ms = None if after_s is None else max(0, round(after_s * MS_PER_S))
         status = getattr(error, "status_code", None)
         facts = {"model": self._name} | ({"status_code": status} if isinstance(status, int) else {})
         return model_error(fault, f"{self._name}: {said}", retry_after_ms=after_ms, **facts)

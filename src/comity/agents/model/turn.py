@@ -54,6 +54,7 @@ from comity.core.session.asking import answers, reminder
 from comity.core.session.conversation import plain_text
 from comity.core.tracing.gen_ai import Asked
 from comity.core.tracing.telemetry import MODEL_PREFIX
+from comity.core.units import MS_PER_S
 from comity.errors import CallerError, ComityError, RefusedError
 from comity.runtime.call.context import Context
 from comity.runtime.call.insider import Insider
@@ -437,7 +438,7 @@ class Turn:
                 pause_ms = self._mind.thinking.retry.pause_ms(len(failed), left_ms=self._ctx.left_ms, chance=self._ctx.chance())
                 if pause_ms is None or (error.retry_after_ms or 0) >= self._ctx.left_ms:
                     raise
-                await asyncio.sleep(max(pause_ms, error.retry_after_ms or 0) / 1000)
+                await asyncio.sleep(max(pause_ms, error.retry_after_ms or 0) / MS_PER_S)
 
     async def _stream(self, prompt: Prompt) -> Completion:
         text = message = None

@@ -28,6 +28,7 @@ from comity.core.orchestration.intent import Classification, Ranking
 from comity.core.orchestration.monitor import Outcome
 from comity.core.orchestration.split import Part, Plan
 from comity.core.session.session import is_first
+from comity.core.units import NS_PER_MS
 from comity.core.workflow.response import response_of
 from comity.dialects.kdap_routing import TAKE_CONTEXT
 from comity.errors import CallerError
@@ -362,7 +363,7 @@ class Work:
             monitor.count(self._counts, key, Outcome.FAILED)
 
     def _now_ms(self) -> int:
-        return self._ctx.clock.now_ns() // 1_000_000
+        return self._ctx.clock.now_ns() // NS_PER_MS
 
     def _context(
         self, plan: Plan, at: int, number: int, text: str, done: dict[int, Reply[Any]], before: list[int]

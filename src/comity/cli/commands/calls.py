@@ -15,6 +15,7 @@ from comity.cli.ui.listing import Listing
 from comity.cli.ui.output import Output, clean
 from comity.cli.ui.tree import ABANDONED, STYLES, called
 from comity.core.journal.audit import Row
+from comity.core.units import MS_PER_S
 
 EMPTY = "has no calls yet. `comity demo` makes some, and so does `comity call AGENT CAPABILITY`."
 
@@ -43,7 +44,7 @@ def run(args: argparse.Namespace, out: Output) -> Exit:
 
 def when(at_ms: float) -> str:
     """Return a moment as local time, without the date if that is today."""
-    moment = datetime.fromtimestamp(at_ms / 1000, tz=UTC).astimezone()
+    moment = datetime.fromtimestamp(at_ms / MS_PER_S, tz=UTC).astimezone()
     is_today = moment.date() == datetime.now(tz=UTC).astimezone().date()
     return moment.strftime("%H:%M:%S" if is_today else "%Y-%m-%d %H:%M:%S")
 

@@ -10,6 +10,7 @@ from comity.cli.ui.arguments import a_name
 from comity.cli.ui.exits import CliError, Exit
 from comity.cli.ui.output import Output
 from comity.core.call.limits import REQUEST_BYTES_MAX
+from comity.core.units import NS_PER_MS
 from comity.errors import CallerError
 
 
@@ -29,7 +30,7 @@ def run(args: argparse.Namespace, out: Output) -> Exit:
 
     text = _read(args.file)
     try:
-        outcome = convert(text, args.source, args.target, now_ms=SystemClock().now_ns() // 1_000_000, user_id=args.user)
+        outcome = convert(text, args.source, args.target, now_ms=SystemClock().now_ns() // NS_PER_MS, user_id=args.user)
     except CallerError as error:
         raise CliError(Exit.USAGE, error.message, problems=error.facts.get("problems", ())) from None
     lost = [{"path": problem.path, "message": problem.message} for problem in outcome.lost]

@@ -22,6 +22,7 @@ from comity.cli.ui.checks import Check
 from comity.cli.ui.exits import CliError, Exit
 from comity.cli.ui.hints import NO_APP
 from comity.cli.ui.output import Output, clean, counted
+from comity.core.units import MS_PER_S
 from comity.engines.sqlite.connecting import connect
 from comity.engines.sqlite.file import unwritable
 from comity.errors import CallerError, ComityError, UnavailableError
@@ -164,7 +165,7 @@ def _fsync(scratch: Path) -> Check:
             file.flush()
             begin = time.perf_counter()
             os.fsync(file.fileno())
-            times.append((time.perf_counter() - begin) * 1000)
+            times.append((time.perf_counter() - begin) * MS_PER_S)
     median = sorted(times)[_FSYNC_TRIES // 2]
     slow = "" if median <= FSYNC_MS_MOST else "; every durable reply waits this long"
     return Check("fsync", "warning" if slow else "ok", f"{median:,.2f} ms{slow}")

@@ -12,6 +12,7 @@ from comity.cli.reader import spans_beside
 from comity.cli.ui.arguments import a_name
 from comity.cli.ui.exits import CliError, Exit
 from comity.cli.ui.output import Output, clean
+from comity.core.units import NS_PER_MS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -158,7 +159,7 @@ def _parts(guidance: Guidance) -> list[tuple[str, list[str]]]:
     from comity.core.insight.insight import time_text
     from comity.engines.clock import SystemClock
 
-    focus, now_ms = guidance.focus, SystemClock().now_ns() // 1_000_000
+    focus, now_ms = guidance.focus, SystemClock().now_ns() // NS_PER_MS
     about: list[str] = []
     if focus is not None and focus.areas:
         until = "" if focus.until is None else f"  until {time_text(focus.until)}"

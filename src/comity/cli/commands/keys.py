@@ -12,6 +12,7 @@ from comity.cli.ui.arguments import a_name
 from comity.cli.ui.exits import CliError, Exit
 from comity.cli.ui.listing import Listing
 from comity.cli.ui.output import Output, clean
+from comity.core.units import NS_PER_MS
 
 if TYPE_CHECKING:
     from comity.engines.keys import KeyRing
@@ -70,7 +71,7 @@ def open_ring(args: argparse.Namespace) -> KeyRing:
 
 def now() -> int:
     """Return the time in epoch milliseconds."""
-    return time.time_ns() // 1_000_000
+    return time.time_ns() // NS_PER_MS
 
 
 def run(args: argparse.Namespace, out: Output) -> Exit:

@@ -13,6 +13,7 @@ from comity.cli.ui.exits import CliError, Exit
 from comity.cli.ui.listing import Listing
 from comity.cli.ui.output import Output, counted
 from comity.core.document.payload import Problem
+from comity.core.units import NS_PER_MS
 
 if TYPE_CHECKING:
     from comity.core.tracing.query import QueryError, Rewritten, SearchResult, Series
@@ -64,14 +65,14 @@ def _ask(args: argparse.Namespace, rewritten: Rewritten, source: SpanSource, out
 
     is_metrics = isinstance(rewritten.query.root, (MetricsQuery, MetricsOperation))
     now_ns = time.time_ns()
-    range_ns = range_ms(args.range or _METRICS_RANGE) * 1_000_000
+    range_ns = range_ms(args.range or _METRICS_RANGE) * NS_PER_MS
     start_ns = now_ns - range_ns if args.range or is_metrics else None
     head = {"query": args.query, "tempo_query": rewritten.text, "rewritten": rewritten.is_changed}
     if rewritten.is_changed and not out.is_json:
         out.text(f"as Tempo reads it: {rewritten.text}", style="dim", is_copied=True)
     if is_metrics:
         assert start_ns is not None
-        step_ns = range_ms(args.step) * 1_000_000 if args.step else max(range_ns // _STEPS // _SECOND_NS, 1) * _SECOND_NS
+        step_ns = range_ms(args.step) * NS_PER_MS if args.step else max(range_ns // _STEPS // _SECOND_NS, 1) * _SECOND_NS
         with out.busy("asking"):
             series = source.query_range(rewritten.query, start_ns=start_ns, end_ns=now_ns, step_ns=step_ns)
         return _show_series(args, series, head, out)

@@ -22,6 +22,7 @@ from comity.cli.ui import app
 from comity.cli.ui.arguments import a_name
 from comity.cli.ui.exits import CliError, Exit
 from comity.cli.ui.output import Output
+from comity.core.units import NS_PER_MS
 
 if TYPE_CHECKING:
     from comity import Node
@@ -127,7 +128,7 @@ def _gate(node: Node) -> tuple[Gate, str]:
     from comity.server.auth import Gate, stored_token, token_file
     from comity.server.token_auth import Auth
 
-    now_ms = time.time_ns() // 1_000_000
+    now_ms = time.time_ns() // NS_PER_MS
     if node.store is None:
         token = secrets.token_urlsafe(32)
         return Gate(token, Auth.open(None, now_ms=now_ms)), token

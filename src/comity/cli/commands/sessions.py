@@ -21,6 +21,7 @@ from comity.core.handoff.holder import result_session
 from comity.core.journal.records import StoredCall
 from comity.core.session import session as core
 from comity.core.session.session import Session
+from comity.core.units import NS_PER_MS
 
 if TYPE_CHECKING:  # what takes long to load is loaded by the verbs that need it
     from comity import Reply, Request
@@ -233,4 +234,4 @@ def _content(session: Session) -> dict[str, Any]:
 
 
 def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
+    return time.time_ns() // NS_PER_MS

@@ -13,6 +13,7 @@ from comity.cli.reader import spans_beside
 from comity.cli.ui.arguments import a_name
 from comity.cli.ui.exits import CliError, Exit
 from comity.cli.ui.output import Output
+from comity.core.units import MS_PER_S, NS_PER_MS
 from comity.errors import UnavailableError
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def _push(args: argparse.Namespace, out: Output) -> Exit:
     with open_spans(args) as store:
         push = LokiPush(store, args.url, tenant=args.loki_tenant)
         begun_ns = time.time_ns()
-        lines = push.push(begun_ns - range_ms(args.range) * 1_000_000)
+        lines = push.push(begun_ns - range_ms(args.range) * NS_PER_MS)
         if out.is_json:
             out.document({"url": args.url, "lines": lines})
         else:
@@ -138,5 +139,5 @@ def plain(value: Any) -> Any:
 
 def milliseconds(nanos: int) -> str:
     """Return a duration for people."""
-    ms = nanos / 1_000_000
-    return f"{ms:,.1f} ms" if ms < 1_000 else f"{ms / 1_000:,.2f} s"
+    ms = nanos / NS_PER_MS
+    return f"{ms:,.1f} ms" if ms < 1_000 else f"{ms / MS_PER_S:,.2f} s"

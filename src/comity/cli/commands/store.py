@@ -19,6 +19,7 @@ from comity.cli.ui.arguments import a_name
 from comity.cli.ui.exits import CliError, Exit
 from comity.cli.ui.listing import Listing
 from comity.cli.ui.output import Output, counted
+from comity.core.units import NS_PER_MS
 
 if TYPE_CHECKING:
     from comity.core.journal.audit import Verdict
@@ -93,7 +94,7 @@ def _stats(args: argparse.Namespace, out: Output) -> Exit:
     from comity.engines.sqlite.care import measure
 
     with Store(Path(args.store)) as store, out.busy("looking at the store"):
-        kinds, files = store.measured(measure, time.time_ns() // 1_000_000)
+        kinds, files = store.measured(measure, time.time_ns() // NS_PER_MS)
     if out.is_json:
         from msgspec import to_builtins
 
@@ -166,7 +167,7 @@ def _swept(args: argparse.Namespace, out: Output, key: bytes | None, retention: 
     from comity.engines.sqlite.spans.retention import dry_sweep
     from comity.engines.sqlite.spans.store import SpanStore
 
-    now_ms = time.time_ns() // 1_000_000
+    now_ms = time.time_ns() // NS_PER_MS
     removed = Pruned()
     pruner = Pruner(key, is_dry=args.dry_run)
     with contextlib.ExitStack() as opened, out.progress("looking for what is kept no longer") as show:

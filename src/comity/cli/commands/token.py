@@ -15,6 +15,7 @@ from comity.cli.ui.output import Output, clean
 from comity.core.access.claims import AGENT_LIFE_S_MAX, AT, USER_LIFE_S_MAX, Claims, Left, Standing
 from comity.core.access.rights import Role
 from comity.core.call.limits import Limits
+from comity.core.units import MS_PER_S
 from comity.errors import RefusedError
 
 
@@ -74,7 +75,9 @@ def _issue(args: argparse.Namespace, out: Output) -> Exit:
             raise CliError(Exit.USAGE, "roles are for users; an agent's token has a scope", hint="Leave --role out.")
         life_s = min((args.minutes or AGENT_LIFE_S_MAX // 60) * 60, AGENT_LIFE_S_MAX)
         limits = Limits()
-        left = Left(deadline=at + life_s * 1000, calls=limits.calls_max, depth=limits.depth_max - 1, fan_out=limits.fan_out_max)
+        left = Left(
+            deadline=at + life_s * MS_PER_S, calls=limits.calls_max, depth=limits.depth_max - 1, fan_out=limits.fan_out_max
+        )
         standing = Standing(chain=(f"{args.agent}{AT}{tokens.ring.issuer}",), left=left, req=args.request or "")
         token = tokens.for_agent(
             args.agent, audience=audience, user_id=args.user, standing=standing, scope=args.scope or "call:*/*", now_ms=at,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from comity import CallHandle, Reply
 from comity.cli.ui.output import clean
 from comity.cli.ui.tree import CallTree, called, short
+from comity.core.units import NS_PER_MS
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -30,7 +31,7 @@ async def follow(handle: CallHandle, console: Console, *, stays: bool) -> Reply:
     from rich.live import Live
 
     with Live(
-        get_renderable=lambda: tree.draw(now_ms=time.time_ns() // 1_000_000),
+        get_renderable=lambda: tree.draw(now_ms=time.time_ns() // NS_PER_MS),
         console=console,
         transient=not stays,
         refresh_per_second=_REFRESHES_PER_SECOND,

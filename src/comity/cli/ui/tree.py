@@ -11,6 +11,7 @@ from msgspec import convert, to_builtins
 from comity.cli.ui.output import clean
 from comity.core.envelope.usage import Cost, cost_words
 from comity.core.journal.audit import Row
+from comity.core.units import MS_PER_S
 from comity.errors import CODES
 
 if TYPE_CHECKING:
@@ -222,7 +223,7 @@ def _name(branch: Branch) -> str:
 def _milliseconds(value: float | None) -> str:
     if value is None:
         return ""
-    return f"{value:,.1f} ms" if value < 1_000 else f"{value / 1_000:,.2f} s"
+    return f"{value:,.1f} ms" if value < 1_000 else f"{value / MS_PER_S:,.2f} s"
 
 
 def short(data: Any) -> str:

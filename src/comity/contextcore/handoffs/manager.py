@@ -28,6 +28,7 @@ from comity.core.handoff.machine import (
     Handoff,
     State,
 )
+from comity.core.units import MS_PER_S
 from comity.engines.sqlite.wakeups import EVERY
 from comity.engines.tempo import TempoStore
 from comity.errors import CallerError, RefusedError, UnavailableError
@@ -216,7 +217,7 @@ class AsyncHandoffManager(HandoffHost):
             return await self._ended(desk, handoff)
         hearing = contextlib.nullcontext() if is_own else self._hearing(desk)  # of the end of its own, a node always hears
         try:
-            async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000), hearing:
+            async with asyncio.timeout(None if timeout_ms is None else timeout_ms / MS_PER_S), hearing:
                 return await self._ended(desk, self._checked(desk.find(handoff_id), handoff_id))
         except TimeoutError:
             return await self.get_handoff_status(handoff_id)

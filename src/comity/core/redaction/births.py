@@ -23,6 +23,7 @@ from comity.core.redaction.shapes import (
     words,
 )
 from comity.core.redaction.split import PARTS, YEAR
+from comity.core.units import MS_PER_S
 
 _YEAR = "(?:19|20|25|13|14)[0-9]{2}"  # also of the Thai and the Persian calendar
 _DAY = "(?:0?[1-9]|[12][0-9]|3[01])"
@@ -49,7 +50,7 @@ _EPOCH_END = 1_600_000_000
 def _accept_epoch(value: str) -> int:
     """Count seconds or milliseconds since 1970, of a day from 1900 on."""
     number = int(value)
-    seconds = number / 1000 if abs(number) > 10**11 else number
+    seconds = number / MS_PER_S if abs(number) > 10**11 else number
     return len(value) if -2_208_988_800 <= seconds <= _EPOCH_END else 0
 
 

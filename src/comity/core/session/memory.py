@@ -16,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from comity.core.model.tokens import estimate
+from comity.core.units import MS_PER_S
 
 FACTS_MAX: Final = 200  # of one user
 CHARS_MAX: Final = 50_000  # of all of them
@@ -127,7 +128,7 @@ def offered(memory: Memory, tokens_max: int = OFFERED_TOKENS_MAX) -> tuple[tuple
     """Return the facts of highest confidence as lines for a model, the highest last, and how many did not fit."""
     lines: list[str] = []
     for fact in sorted(memory.facts, key=_worth, reverse=True):
-        day = datetime.fromtimestamp(fact.at_ms / 1000, UTC).date().isoformat()
+        day = datetime.fromtimestamp(fact.at_ms / MS_PER_S, UTC).date().isoformat()
         line = f"{' '.join(fact.text.split())} (source {fact.source}, confidence {fact.confidence:g}, {day})"
         tokens_max -= estimate(line)
         if tokens_max < 0:

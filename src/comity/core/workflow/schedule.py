@@ -14,6 +14,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from comity.core.units import MS_PER_S
+
 EVERY_MS_MIN: Final = 1_000
 MISSED_AFTER_MS: Final = 60_000  # a time that is noticed later than this was missed
 MISSED_RUNS_MAX: Final = 100  # started at once, with `missed: all`; the newest
@@ -183,7 +185,7 @@ def _instant(local: datetime, zone: tzinfo) -> int | None:
     at = local.replace(tzinfo=zone, fold=0)
     if at.astimezone(UTC).astimezone(zone).replace(tzinfo=None) != local:
         return None
-    return int(at.timestamp() * 1000)
+    return int(at.timestamp() * MS_PER_S)
 
 
 class Due(Struct, frozen=True):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+from comity.core.units import MS_PER_S
+
 
 def time_ms(value: Any) -> int | None:
     """Return a time in milliseconds since the epoch, or None if the value is none. A time without a zone is UTC."""
@@ -20,4 +22,4 @@ def time_ms(value: Any) -> int | None:
         return None
     if found.tzinfo is None:
         found = found.replace(tzinfo=UTC)
-    return int(found.timestamp() * 1000)
+    return int(found.timestamp() * MS_PER_S)

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from comity.core.units import MS_PER_S
 from comity.errors import UnavailableError
 
 POLL_S: Final = 1.0
@@ -69,7 +70,7 @@ class FileWatch:
         is_pending = False
         try:
             while True:
-                ready = poller.poll(None if self._events is not None and not is_pending else POLL_S * 1000)
+                ready = poller.poll(None if self._events is not None and not is_pending else POLL_S * MS_PER_S)
                 if any(descriptor == self._wake for descriptor, _ in ready):
                     return
                 if self._events is not None and (_lost_a_folder(self._events) or not self._has_same_folder()):

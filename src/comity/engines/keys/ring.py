@@ -23,6 +23,7 @@ from msgspec import Struct, field
 from comity.core.access.claims import AT, USER_LIFE_S_MAX
 from comity.core.access.scope import Scope
 from comity.core.envelope.envelope import is_id
+from comity.core.units import MS_PER_S
 from comity.engines.keys.extra import load_cryptography
 from comity.errors import CallerError, UnavailableError
 
@@ -121,7 +122,7 @@ class KeyRing:
         """Return the key with which an issuer signed, with the peer it belongs to; None for a key that is not trusted."""
         if issuer == self.issuer:
             key = next((key for key in self.ring.keys if key.kid == kid), None)
-            is_over = key is not None and key.retired_at is not None and now_ms > key.retired_at + USER_LIFE_S_MAX * 1000
+            is_over = key is not None and key.retired_at is not None and now_ms > key.retired_at + USER_LIFE_S_MAX * MS_PER_S
             return None if key is None or is_over else (key, None)
         for peer in self.ring.peers:
             if peer.issuer == issuer:
@@ -139,7 +140,7 @@ class KeyRing:
         made = _new_key(now_ms)
         with self._changing(now_ms):
             retired = [key if key.retired_at is not None else _retired(key, now_ms) for key in self.ring.keys]
-            kept = [key for key in retired if now_ms - (key.retired_at or now_ms) <= USER_LIFE_S_MAX * 1000]
+            kept = [key for key in retired if now_ms - (key.retired_at or now_ms) <= USER_LIFE_S_MAX * MS_PER_S]
             self._put(Ring(self.issuer, (*kept[-(KEYS_MAX - 1) :], made), self.ring.peers))
         return made
 
@@ -174,11 +175,11 @@ class KeyRing:
         if kid and kid == self.signer.kid:
             raise CallerError("rotate the keys first: this key signs the tokens of this node", field="kid")
         with self._changing(now_ms):
-            tokens = {one: end for one, end in self.revoked.tokens.items() if end > now_ms // 1000}
+            tokens = {one: end for one, end in self.revoked.tokens.items() if end > now_ms // MS_PER_S}
             if len(tokens) >= REVOKED_MAX:
                 raise UnavailableError(f"{REVOKED_MAX:,} tokens are revoked; revoke their key instead", retryable=False)
             if token_id:
-                tokens[token_id] = expires_s or now_ms // 1000 + USER_LIFE_S_MAX
+                tokens[token_id] = expires_s or now_ms // MS_PER_S + USER_LIFE_S_MAX
             keys = self.revoked.keys if not kid or kid in self.revoked.keys else (*self.revoked.keys, kid)
             self.revoked = Revoked(tokens, keys)
             if self._folder is not None:

@@ -24,6 +24,7 @@ from comity.core.access.claims import (
 )
 from comity.core.access.rights import Role
 from comity.core.access.scope import Scope
+from comity.core.units import MS_PER_S
 from comity.engines.keys.extra import load_cryptography, load_jwt
 from comity.engines.keys.ring import ALGORITHM, Key, KeyRing, decode_bytes
 
@@ -64,8 +65,8 @@ class Tokens:
         digest: str = "",
     ) -> str:
         """Return a token with which an agent calls on behalf of a user, good until its call's deadline, 5 minutes at most."""
-        now_s = now_ms // 1000
-        end_s = min(-(-standing.left.deadline // 1000), now_s + AGENT_LIFE_S_MAX)
+        now_s = now_ms // MS_PER_S
+        end_s = min(-(-standing.left.deadline // MS_PER_S), now_s + AGENT_LIFE_S_MAX)
         return self.sign(
             Claims(
                 iss=self.ring.issuer, aud=audience, sub=f"agent:{agent}", jti=secrets.token_hex(16), iat=now_s, nbf=now_s,
@@ -86,7 +87,7 @@ class Tokens:
         audience: str = "",
     ) -> str:
         """Return a token with which a user acts in one tenant."""
-        now_s = now_ms // 1000
+        now_s = now_ms // MS_PER_S
         return self.sign(
             Claims(
                 iss=self.ring.issuer, aud=audience or self.ring.issuer, sub=f"user:{user_id}", jti=secrets.token_hex(16),
@@ -126,7 +127,7 @@ class Tokens:
         claims = found.claims
         if ring.is_revoked(claims.jti, found.kid):
             raise refused("IDENTITY_REVOKED", "the token was revoked", claims)
-        check_time(claims, now_s=now_ms / 1000)
+        check_time(claims, now_s=now_ms / MS_PER_S)
         check_audience(claims, ring.issuer)
         return claims
 

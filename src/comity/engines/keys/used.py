@@ -17,6 +17,7 @@ import msgspec
 
 from comity.core.access.claims import Claims, refused
 from comity.core.access.replay import Replays
+from comity.core.units import MS_PER_S
 
 FILE_BYTES_MAX: Final = 4 * 1024 * 1024
 _HEAD_BYTES: Final = 33  # a file that was compacted begins with a line of its own, so that no two files begin alike
@@ -40,7 +41,7 @@ class UsedTokens:
             if named != request_id:
                 raise refused("IDENTITY_TOKEN_REUSED", "the token was made for another request", claims)
             return
-        now_s = now_ms / 1000
+        now_s = now_ms / MS_PER_S
         if self._path is None:
             is_first = self._replays.bind(claims.iss, claims.jti, request_id, claims.exp, now_s=now_s)
         else:

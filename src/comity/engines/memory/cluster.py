@@ -10,6 +10,7 @@ from comity.core.cluster.lease import LEASE_MS, Lease, LeaseTable
 from comity.core.journal.audit import Pseudonyms
 from comity.core.journal.records import Record, StoredCall
 from comity.core.journal.terms import Fence, Terms, claim
+from comity.core.units import NS_PER_MS
 from comity.engines.memory.journal import MemoryJournal
 from comity.engines.sqlite.handoffs import MemoryHandoffs
 from comity.engines.sqlite.wakeups import Heard
@@ -105,7 +106,7 @@ class LeaseService:
         self._table.bury(node_id, now_ms=self._now_ms())
 
     def _now_ms(self) -> int:
-        return self._clock.now_ns() // 1_000_000
+        return self._clock.now_ns() // NS_PER_MS
 
 
 async def claimed(journal: Journal, lease: Lease) -> Lease:

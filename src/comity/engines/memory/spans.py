@@ -15,6 +15,7 @@ from comity.core.tracing.query.rewrite import newest_first
 from comity.core.tracing.query.search import LIMIT_DEFAULT, SPANS_PER_SPANSET_DEFAULT
 from comity.core.tracing.span import Span, group_by_trace
 from comity.core.tracing.telemetry import CallEnd, Ended, Recorded, Settings, is_of_session, tenant_of
+from comity.core.units import NS_PER_MS
 
 
 class MemorySpans:
@@ -49,7 +50,7 @@ class MemorySpans:
         """Remove spans that are kept no longer; these are few, and go in one step."""
         before = keep.before_ms(now_ms)
         old = 0
-        while before is not None and old < len(self._kept) and self._kept[old].end_ns < before * 1_000_000:
+        while before is not None and old < len(self._kept) and self._kept[old].end_ns < before * NS_PER_MS:
             old += 1  # they are kept in the order they ended
         if keep.count is not None:
             old = max(old, len(self._kept) - keep.count)

@@ -26,6 +26,7 @@ from comity.core.tracing.links import id_problem
 from comity.core.tracing.otlp import CONTENT_TYPE, decode_partial, encode_request
 from comity.core.tracing.span import Span, SpanError, encode_spans
 from comity.core.tracing.telemetry import JSON, ExportStats, Recorded, Settings
+from comity.core.units import MS_PER_S
 
 log = logging.getLogger("comity")
 
@@ -106,7 +107,7 @@ class OtlpExporter:
         with self._changed:
             self._is_closing = True
             self._changed.notify()
-        self._thread.join(self._settings.timeout_ms / 1000)
+        self._thread.join(self._settings.timeout_ms / MS_PER_S)
         self._gives_up.set()
         with self._changed:
             self._changed.notify()
@@ -206,7 +207,7 @@ class OtlpExporter:
         try:
             if self._connection is None:
                 connect = http.client.HTTPSConnection if address.scheme == "https" else http.client.HTTPConnection
-                timeout_s = self._settings.timeout_ms / 1000
+                timeout_s = self._settings.timeout_ms / MS_PER_S
                 self._connection = connect(address.hostname or "", address.port, timeout=timeout_s)
             path = f"{address.path or '/'}{'?' if address.query else ''}{address.query}"
             self._connection.request("POST", path, body, headers)

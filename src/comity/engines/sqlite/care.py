@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from comity.core.journal.audit import ENTRY_FIELDS
 from comity.core.journal.records import StoredCall
+from comity.core.units import NS_PER_MS
 from comity.engines.sqlite import handoff_rows as handoff_tables
 from comity.engines.sqlite import liveness as presence
 from comity.engines.sqlite.connecting import connect, connect_anywhere
@@ -116,10 +117,10 @@ def _spans(connection: sqlite3.Connection, now_ms: int) -> Kind:
     waiting = span_inbox.count(connection)
     oldest = oldest_ns(connection)
     query = "SELECT count(*) FROM span_spans WHERE start_ns >= ?"
-    (last_day,) = connection.execute(query, ((now_ms - DAY_MS) * 1_000_000,)).fetchone()
+    (last_day,) = connection.execute(query, ((now_ms - DAY_MS) * NS_PER_MS,)).fetchone()
     size = _sampled(connection, f"SELECT length(body) FROM span_spans ORDER BY id DESC LIMIT {_SAMPLED}", kept)  # noqa: S608
     (inbox,) = connection.execute("SELECT coalesce(sum(length(body)), 0) FROM span_inbox").fetchone()
-    return Kind("spans", kept + waiting, size + inbox, last_day + waiting, None if oldest is None else oldest // 1_000_000)
+    return Kind("spans", kept + waiting, size + inbox, last_day + waiting, None if oldest is None else oldest // NS_PER_MS)
 
 
 def _sampled(connection: sqlite3.Connection, lengths: str, rows: int) -> int:

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Protocol
 
+from comity.core.units import MS_PER_S
+
 BUSY_TIMEOUT_MS: Final = 10_000
 WAL_BYTES_KEPT: Final = 32 * 1024 * 1024
 # NORMAL loses acknowledged commits when the power fails; FULL does not, where fsync does what it says.
@@ -84,7 +86,7 @@ def connect_anywhere(path: Path, connect: Connect = connect) -> sqlite3.Connecti
 
 def patiently(step: Callable[[], object], patience_ms: int) -> None:
     """Retry a step while another process creates the file: `busy_timeout` does not apply to a change of journal mode."""
-    give_up = time.monotonic() + patience_ms / 1000
+    give_up = time.monotonic() + patience_ms / MS_PER_S
     while True:
         try:
             step()

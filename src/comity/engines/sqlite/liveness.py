@@ -14,6 +14,7 @@ from typing import Final
 from urllib.parse import quote, unquote
 
 from comity.core.cluster.lease import LEASE_MS
+from comity.core.units import NS_PER_MS
 
 _ALONE: Final = "alone "  # as long as the other word, which overwrites it
 _SHARES: Final = "shares"
@@ -150,7 +151,7 @@ class Members:
         path = lock_path(self._store, node_id)
         if node_id != self._node_id and not looks_held(path):
             return 0
-        age_ms = max(time.monotonic_ns() // 1_000_000 - self._beaten_ms(path), 0)  # `_say` sets a later time
+        age_ms = max(time.monotonic_ns() // NS_PER_MS - self._beaten_ms(path), 0)  # `_say` sets a later time
         return max(self._lease_ms - age_ms, 0)
 
     def _say(self, what: str) -> None:
@@ -160,7 +161,7 @@ class Members:
     @staticmethod
     def _beaten_ms(path: Path) -> int:
         try:
-            return path.stat().st_mtime_ns // 1_000_000
+            return path.stat().st_mtime_ns // NS_PER_MS
         except FileNotFoundError:
             return 0
 

@@ -21,6 +21,7 @@ from comity.core.document.payload import PayloadError, pack, unpack
 from comity.core.document.slices import Sliced
 from comity.core.envelope.envelope import Request
 from comity.core.journal.records import DEFAULT_TENANT, Document, Saved, state_key
+from comity.core.units import NS_PER_MS
 from comity.ports import Clock, Journal
 from comity.ports.observer import Call as Observed
 from comity.runtime.agent.failure_log import HideText, log_raised
@@ -274,13 +275,13 @@ class Activations(Generic[C]):
         if seat.mailbox.waiting:
             self._start_waiting(seat)
         elif not seat.holders:
-            seat.used_at = self._clock.now_ns() // 1_000_000
+            seat.used_at = self._clock.now_ns() // NS_PER_MS
 
     def take_back(self, call: C) -> None:
         """Give the slot of an ended call to the next one although its code still runs."""
         if call not in self.strays:  # else it lost its slot with its address
             self.leave(call)
-            self.strays[call] = self._clock.now_ns() // 1_000_000
+            self.strays[call] = self._clock.now_ns() // NS_PER_MS
 
     def seats(self) -> Collection[Activation[C]]:
         """Return all activations in memory, one per tenant and address."""
@@ -301,14 +302,14 @@ class Activations(Generic[C]):
         for seat in [one for one in self._seats.values() if one.address == address]:
             del self._seats[seat.key]
             calls += seat.holders
-            self.strays |= dict.fromkeys(seat.holders, self._clock.now_ns() // 1_000_000)
+            self.strays |= dict.fromkeys(seat.holders, self._clock.now_ns() // NS_PER_MS)
             while (call := seat.mailbox.take()) is not None:
                 calls.append(call)
         return calls
 
     def put_away_idle(self) -> None:
         """Deactivate every activation that has been idle for its agent's idle time."""
-        now_ms = self._clock.now_ns() // 1_000_000
+        now_ms = self._clock.now_ns() // NS_PER_MS
         for seat in list(self._seats.values()):
             if seat.state is ACTIVE and seat.is_idle and now_ms - seat.used_at >= seat.agent.idle_ms:
                 self._advance(seat, Event.DEACTIVATE)
@@ -330,7 +331,7 @@ class Activations(Generic[C]):
 
     def _start_waiting(self, seat: Activation[C]) -> None:
         while seat.can_start() and (call := seat.mailbox.take()) is not None:
-            call.began_ms = self._clock.now_ns() // 1_000_000
+            call.began_ms = self._clock.now_ns() // NS_PER_MS
             self._start(call)
 
     def _advance(self, seat: Activation[C], event: Event) -> None:

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from comity.core.agent.breaker import CLOSED, OPEN, Breaker
+from comity.core.units import MS_PER_S, NS_PER_MS
 from comity.errors import Breaker as Effect
 from comity.errors import breaker_effect
 from comity.ports import Clock
@@ -113,7 +114,7 @@ class Breakers:
             own_ms = min(capability.timeout_ms, limits.timeout_ms_max)
         else:
             own_ms = min(limits.timeout_ms, limits.timeout_ms_max) * _HOP**request.depth
-        return request.deadline_at - (call.began_ms or call.started_ns // 1_000_000) >= own_ms
+        return request.deadline_at - (call.began_ms or call.started_ns // NS_PER_MS) >= own_ms
 
     # --- probes ---
 
@@ -129,7 +130,7 @@ class Breakers:
         while breaker.state is not CLOSED:
             wait_ms = breaker.retry_after_ms(self._now_ms())
             if wait_ms is not None:
-                await asyncio.sleep(wait_ms / 1000)
+                await asyncio.sleep(wait_ms / MS_PER_S)
                 continue
             probe = breaker.enter(self._now_ms())
             try:
@@ -146,11 +147,11 @@ class Breakers:
                 breaker.failed(self._now_ms(), probe=probe)
 
     def _now_ms(self) -> int:
-        return self._clock.now_ns() // 1_000_000
+        return self._clock.now_ns() // NS_PER_MS
 
 
 async def _probed(probe: Probe, timeout_ms: int | None) -> bool:
     """Run a capability's probe; return False if it raises, times out or returns False."""
-    async with asyncio.timeout(min(timeout_ms or PROBE_MS_MAX, PROBE_MS_MAX) / 1000):
+    async with asyncio.timeout(min(timeout_ms or PROBE_MS_MAX, PROBE_MS_MAX) / MS_PER_S):
         result = await (probe() if asyncio.iscoroutinefunction(probe) else asyncio.to_thread(probe))
     return result is not False

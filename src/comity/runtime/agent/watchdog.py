@@ -23,6 +23,7 @@ from typing import Final
 from msgspec import Struct
 
 from comity.core.agent.running import LOOP, THREAD, RunIn
+from comity.core.units import MS_PER_S
 from comity.runtime.agent.threads import Job
 from comity.runtime.call.call import Call
 
@@ -56,7 +57,7 @@ class Watchdog:
         self.lags: deque[Lag] = deque(maxlen=LAGS_KEPT_MAX)
         self.is_parked = True
         self._calls = calls
-        self._threshold_s = threshold_ms / 1000
+        self._threshold_s = threshold_ms / MS_PER_S
         self._loop = asyncio.get_running_loop()
         self._loop_thread = threading.get_ident()
         self._beat = time.monotonic()
@@ -90,7 +91,7 @@ class Watchdog:
     def _look_at(self, job: Job) -> None:
         if job.has_returned:
             return
-        request, late_ms = job.call.request, self._threshold_s * 1000
+        request, late_ms = job.call.request, self._threshold_s * MS_PER_S
         self.lags.append(Lag(request.request_id, request.target, request.capability, late_ms, THREAD))
         log.warning(
             "%s still runs %.0f ms after its call ended; it keeps its thread until it returns. Let it use ctx, or look at"
@@ -129,16 +130,16 @@ class Watchdog:
             request = call.request
             name = f"{request.target} {request.capability}"
             if is_first:
-                self.lags.append(Lag(request.request_id, request.target, request.capability, blocked_s * 1000))
+                self.lags.append(Lag(request.request_id, request.target, request.capability, blocked_s * MS_PER_S))
         frame = sys._current_frames().get(self._loop_thread)  # noqa: SLF001  there is no other way to ask
         if is_own_work(frame):  # a pattern compiled at its first use, a module imported: no agent can do anything about it
-            log.info("Comity has blocked the event loop for %.0f ms for %s, at %s", blocked_s * 1000, name, _place(frame))
+            log.info("Comity has blocked the event loop for %.0f ms for %s, at %s", blocked_s * MS_PER_S, name, _place(frame))
             return
         log.warning(
             "%s has blocked the event loop for %.0f ms, at %s; every other agent waits. Make what blocks a plain function,"
             ' which runs in a thread, or declare run_in="process"',
             name,
-            blocked_s * 1000,
+            blocked_s * MS_PER_S,
             _place(frame),
         )
 

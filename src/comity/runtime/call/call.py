@@ -22,6 +22,7 @@ from comity.core.journal.records import Accepted, Settled
 from comity.core.journal.terms import Terms
 from comity.core.tracing.telemetry import CallEnd, Handed
 from comity.core.tracing.trace_context import TraceContext
+from comity.core.units import MS_PER_S, NS_PER_MS
 from comity.errors import RefusedError
 from comity.ports import Clock
 from comity.runtime.agent.activations import Activation
@@ -182,7 +183,7 @@ class Call(Branch, eq=False, gc=False, kw_only=True):
         if self.line is None:
             self.line = asyncio.Lock()
         async with self.line:
-            await asyncio.sleep(pause_ms / 1000)
+            await asyncio.sleep(pause_ms / MS_PER_S)
 
     def hear(self, *words: str) -> None:
         """Note reserved error codes and metadata names that the node gave to this call, so that its reply may hold them."""
@@ -261,11 +262,11 @@ class Deadlines:
 
     def _arm(self, slot: int) -> None:
         # Time is read here: building a validator may have taken a while since the call arrived.
-        now_ms = self._clock.now_ns() // 1_000_000
-        self._timers[slot] = self._loop.call_later(max(slot * SLOT_MS - now_ms, 0) / 1000, self._fire, slot)
+        now_ms = self._clock.now_ns() // NS_PER_MS
+        self._timers[slot] = self._loop.call_later(max(slot * SLOT_MS - now_ms, 0) / MS_PER_S, self._fire, slot)
 
     def _fire(self, slot: int) -> None:
-        now_ms = self._clock.now_ns() // 1_000_000
+        now_ms = self._clock.now_ns() // NS_PER_MS
         if now_ms < slot * SLOT_MS:  # the two clocks differ a little; early is never right
             self._arm(slot)
             return

@@ -16,6 +16,7 @@ from comity.core.call.limits import Limits
 from comity.core.envelope.usage import Prices
 from comity.core.journal.records import Record
 from comity.core.journal.terms import Terms
+from comity.core.units import NS_PER_MS
 from comity.ports import Clock, Ids, Journal
 from comity.ports.observer import Observer
 from comity.runtime.agent.threads import FunctionThreads
@@ -59,7 +60,7 @@ class Environment(Struct, frozen=True, kw_only=True):
 
     def now_ms(self) -> int:
         """Return the time in epoch milliseconds."""
-        return self.clock.now_ns() // 1_000_000
+        return self.clock.now_ns() // NS_PER_MS
 
     async def durable(self, records: Sequence[Record] = (), terms: Terms | None = None) -> None:
         """Append `records` and wait until they and all earlier records are durable. Raises the journal's error."""

@@ -24,6 +24,7 @@ from comity.core.envelope.envelope import Error, Reply, Request, Status, copied,
 from comity.core.envelope.reserved import problem_of
 from comity.core.journal.records import Accepted, Noted, Settled
 from comity.core.tracing.telemetry import CallEnd
+from comity.core.units import NS_PER_MS
 from comity.errors import ComityError
 from comity.ports import Clock, Journal
 from comity.ports.ambient import parent_span
@@ -82,7 +83,7 @@ class Steps:
             if known is not None and known.reply is not None:
                 return self._opened(known.reply)
         started_ns = self._clock.now_ns()
-        started_ms = started_ns // 1_000_000
+        started_ms = started_ns // NS_PER_MS
         request = step_request(call.request, number, target, capability, NOTHING, started_ms, self._recorder.new_span_id())
         try:
             reply = _checked(await standing.inside(self._recorder, call, request, make()), call.told or ())
@@ -90,10 +91,10 @@ class Steps:
             self._record_failure(call, request, raised, started_ns, asked)
             raise
         ended_ns = self._clock.now_ns()
-        reply = replace(reply, request_id=request.request_id, source=target, duration_ms=(ended_ns - started_ns) / 1_000_000)
+        reply = replace(reply, request_id=request.request_id, source=target, duration_ms=(ended_ns - started_ns) / NS_PER_MS)
         written = await self._written(call, reply)
         accepted = Accepted(request, started_ms, self._journal.node_id)
-        settled = Settled(request, written, ended_ns // 1_000_000)
+        settled = Settled(request, written, ended_ns // NS_PER_MS)
         is_held = self._holds_words and is_last is not None and is_last(reply)
         end = None
         if self._recorder.ended is not None:
@@ -137,7 +138,7 @@ class Steps:
             return
         ended_ns = self._clock.now_ns()
         if isinstance(raised, asyncio.CancelledError):
-            is_over = ended_ns >= request.deadline_at * 1_000_000
+            is_over = ended_ns >= request.deadline_at * NS_PER_MS
             status, code = (Status.TIMEOUT, "CALL_TIMEOUT") if is_over else (Status.CANCELLED, "CALL_CANCELLED")
         else:
             status, code = Status.ERROR, raised.code if isinstance(raised, ComityError) else "TARGET_CRASHED"
@@ -147,7 +148,7 @@ class Steps:
 
     def note(self, call: Call, text: str) -> None:
         """Add a note on a running call to the audit."""
-        self._journal.append((Noted(call.request, text, self._clock.now_ns() // 1_000_000),), None, call.terms)
+        self._journal.append((Noted(call.request, text, self._clock.now_ns() // NS_PER_MS),), None, call.terms)
 
 
 def _told_of(call: Call, asked: Callable[[], Asked] | None, *, is_judged: bool) -> Asked | None:

@@ -36,6 +36,7 @@ from comity.core.envelope.request_id import as_asked, as_refused, chosen_id_prob
 from comity.core.journal.records import Accepted, Resumed, is_same
 from comity.core.session.session import EXPIRED_MS, is_first
 from comity.core.tracing.trace_context import TraceContext
+from comity.core.units import NS_PER_MS
 from comity.errors import UnavailableError
 from comity.ports import Journal, ambient
 from comity.ports.ambient import MODULES, OTEL, use
@@ -163,7 +164,7 @@ class CallPath(Replies):
     ) -> Call | Reply:
         """Open a user's call: return the new call, the running call with the same request id, or its stored reply."""
         now_ns = self.clock.now_ns()
-        arrival = self.asked(draft, identity, request_id, now_ns // 1_000_000, remote)
+        arrival = self.asked(draft, identity, request_id, now_ns // NS_PER_MS, remote)
         try:
             if request_id is not None:
                 return self._open_named(arrival, request_id, now_ns, remote, log)
@@ -208,7 +209,7 @@ class CallPath(Replies):
     ) -> Reply:
         """Call for a user on this node and return the reply."""
         now_ns = self.clock.now_ns()
-        now_ms = now_ns // 1_000_000
+        now_ms = now_ns // NS_PER_MS
         arrival = self.asked(draft, identity, request_id, now_ms, remote)
         if len(arrival.body) > LONG_BYTES:
             await self.slices.pause(user_of(arrival.request))
@@ -303,7 +304,7 @@ class CallPath(Replies):
         now_ns = self.clock.now_ns()
         if identity is None:
             identity = Identity(above.user_id, above.tenant_id, above.session_id)
-        arrival = self._reader.read(draft, identity, above, request_id, now_ns // 1_000_000)
+        arrival = self._reader.read(draft, identity, above, request_id, now_ns // NS_PER_MS)
         if OTEL in MODULES or use.has_begun:
             arrival = standing.hung(arrival, above)
         if (elsewhere := self.placement.call_under(arrival, parent, is_repeated=bool(is_repeated))) is not None:
@@ -380,7 +381,7 @@ class CallPath(Replies):
         if self.observer is not None:
             arrival = _seen(arrival, self.observer)
         request, agent, capability = arrival.request, arrival.agent, arrival.capability
-        now_ms = now_ns // 1_000_000
+        now_ms = now_ns // NS_PER_MS
         watcher = log if parent is None else parent.log
         if self.is_closed or self._journal.failure is not None:  # what cannot be recorded must not be begun
             stopped = None if self.is_closed else self.settlement.stopped()
@@ -509,7 +510,7 @@ class CallPath(Replies):
         call.move(START)
         call.seat.holders[call] = None
         if call.log is not None:
-            call.log.add(events.Kind.STARTED, self.clock.now_ns() // 1_000_000, call.request, text=call.capability.doing)
+            call.log.add(events.Kind.STARTED, self.clock.now_ns() // NS_PER_MS, call.request, text=call.capability.doing)
         self.batches.start(call)
 
     async def _run(self, call: Call) -> None:

@@ -17,6 +17,7 @@ from comity.core.envelope.envelope import Reply, Request, Status
 from comity.core.envelope.request_id import as_asked
 from comity.core.journal.records import Refused, is_same
 from comity.core.tracing.telemetry import CallEnd
+from comity.core.units import NS_PER_MS
 from comity.errors import UnavailableError
 from comity.runtime.call import events
 from comity.runtime.call.call import Call
@@ -79,7 +80,7 @@ class Replies(Serving):
             source=request.target if request.parent_id is None else recorded.target,
         )
         now_ns = self.clock.now_ns()
-        now_ms = now_ns // 1_000_000
+        now_ms = now_ns // NS_PER_MS
         root = None if request.parent_id is None else self.calls.get(request.root_id)
         # Calls that an earlier run began under this id are not resumed: they end before the caller gets the refusal.
         begun = () if root is None or not root.leftovers else end_leftovers(root, request.request_id, now_ms)

@@ -11,6 +11,7 @@ from comity.core.call.endings import interrupted
 from comity.core.call.machine import PAUSED
 from comity.core.envelope.envelope import Reply, Request, Status
 from comity.core.journal.records import Paused, Resumed
+from comity.core.units import NS_PER_MS
 from comity.errors import UnavailableError
 from comity.ports import Journal
 from comity.runtime.call.call import Call
@@ -50,7 +51,7 @@ def resume(
         path.workflows().adopt(request, leftovers)
         return None
     now_ns = path.clock.now_ns()
-    if request is not None and request.deadline_at > now_ns // 1_000_000:
+    if request is not None and request.deadline_at > now_ns // NS_PER_MS:
         address = path.registry.resolve(request.target)
         agent = address.agent if address is not None else None
         capability = agent.capabilities.get(request.capability) if agent is not None else None
@@ -63,7 +64,7 @@ def resume(
             return opened
     open_ = tuple(leftovers.values()) if request is None else (request, *leftovers.values())
     terms = way.to_end(request.request_id) if way.on_terms and request is not None else None
-    journal.append(interrupted(open_, now_ns // 1_000_000), None, terms)
+    journal.append(interrupted(open_, now_ns // NS_PER_MS), None, terms)
     return None
 
 

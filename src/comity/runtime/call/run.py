@@ -24,6 +24,7 @@ from comity.core.document.slices import ONE_GO_BYTES, Sliced, in_one_go, whole
 from comity.core.envelope.confidence import Band, at_most
 from comity.core.envelope.envelope import NEEDS_INPUT, PARTIAL, SUCCESS, Error, Reply, Status, artifact_problems, copied
 from comity.core.envelope.reserved import VERDICTS, passed_on, problem_of, reserved_error, without_marks
+from comity.core.units import MS_PER_S, NS_PER_MS
 from comity.errors import CallerError, ComityError, RefusedError, UnavailableError, family
 from comity.ports import Clock, Ids
 from comity.ports.observer import Observer
@@ -247,7 +248,7 @@ class Execution:
                 pause_ms = self._pause_ms(call, implementation, error, failures)
                 if pause_ms is None:
                     break
-                await asyncio.sleep(pause_ms / 1000)
+                await asyncio.sleep(pause_ms / MS_PER_S)
             if is_first:
                 call.primary = error
             if issubclass(family(error.code), (CallerError, RefusedError)):
@@ -283,7 +284,7 @@ class Execution:
     def _pause_ms(self, call: Call, implementation: Implementation, error: Error, failures: int) -> float | None:
         if not error.retryable:
             return None
-        left_ms = call.request.deadline_at - self._clock.now_ns() / 1_000_000
+        left_ms = call.request.deadline_at - self._clock.now_ns() / NS_PER_MS
         return implementation.retry.pause_ms(failures, left_ms=left_ms, chance=self._ids.chance())
 
 
@@ -329,7 +330,7 @@ async def _plain(function: Callable[..., Any], ctx: Any, arguments: dict[str, An
 async def _within(running: Awaitable[Any], name: str, timeout_ms: int) -> Any:
     """Wait for an implementation. Raises `UnavailableError` after `timeout_ms`."""
     try:
-        async with asyncio.timeout(timeout_ms / 1000) as timer:
+        async with asyncio.timeout(timeout_ms / MS_PER_S) as timer:
             return await running
     except TimeoutError:
         if not timer.expired():  # raised by the implementation itself
@@ -425,7 +426,7 @@ def complete(reply: Reply | None, call: Call, now_ns: int, data: Any) -> Reply:
     """Return the reply with the ids, duration and usage of the call; for None, a plain success."""
     request = call.request
     usage = call.usage() if call.calls_below else call.used
-    duration_ms = (now_ns - call.started_ns) / 1_000_000
+    duration_ms = (now_ns - call.started_ns) / NS_PER_MS
     if reply is None:
         return Reply(
             status=SUCCESS,

@@ -6,6 +6,7 @@ from typing import Any
 
 from comity.core.envelope.usage import Usage
 from comity.core.redaction import restore_value
+from comity.core.units import NS_PER_MS
 from comity.runtime.call import events
 from comity.runtime.call.call import Call
 from comity.runtime.call.environment import Environment
@@ -39,7 +40,7 @@ class Serving:
             vault = self.sessions.vault_of(call)
             data = data if vault is None else restore_value(data, vault)
             add = call.log.put_aside if self.holds_words else call.log.add
-            add(kind, self.clock.now_ns() // 1_000_000, call.request, data)
+            add(kind, self.clock.now_ns() // NS_PER_MS, call.request, data)
 
     def charge(self, call: Call, usage: Usage) -> bool:
         """Charge tokens to the call, the calls above it and the tree's budget; return whether the budget sufficed."""

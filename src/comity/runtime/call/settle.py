@@ -25,6 +25,7 @@ from comity.core.envelope.envelope import Error, Reply, Request, Status, encode
 from comity.core.journal.records import Accepted, Late, Noted, Record, Settled, StoredCall
 from comity.core.journal.records import Paused as PausedRecord
 from comity.core.tracing.telemetry import CallEnd
+from comity.core.units import MS_PER_S, NS_PER_MS
 from comity.errors import ComityError, UnavailableError
 from comity.runtime.agent.breakers import Breakers
 from comity.runtime.agent.failure_log import log_place
@@ -75,8 +76,8 @@ class Settlement:
         return self.settle(call, CANCEL, Reply(status=Status.CANCELLED, error=error, data=unfinished.data_of(call)))
 
     def _expire(self, call: Call) -> None:
-        if _is_answered(call, self._clock.now_ns() // 1_000_000):  # its answer is stored; its waiter settles this call shortly
-            self._loop.call_later(ANSWER_MS_MAX / 1000, self._expire, call)
+        if _is_answered(call, self._clock.now_ns() // NS_PER_MS):  # its answer is stored; its waiter settles this call shortly
+            self._loop.call_later(ANSWER_MS_MAX / MS_PER_S, self._expire, call)
             return
         if not self.placement.answered_in_store(call):
             self.settle(call, EXPIRE, unfinished.timed_out(call))
@@ -84,7 +85,7 @@ class Settlement:
     def settle(self, call: Call, event: Event, reply: Reply) -> bool:
         """Settle a call and all calls below it. If it has settled or timed out, record the reply as late and return False."""
         now_ns = call.ended_ns or self._clock.now_ns()
-        now_ms = now_ns // 1_000_000
+        now_ms = now_ns // NS_PER_MS
         if call.state is not RUNNING:  # a running call accepts every event
             if call.arriving is not None and call.way.on_terms:  # no other node knows of it
                 self.take_back(call, complete(reply, call, now_ns, data=reply.data))
@@ -94,7 +95,7 @@ class Settlement:
                     self._late(call, reply, now_ms)
                 return False
         deadline_at = call.request.deadline_at
-        if now_ms >= deadline_at and event is FINISH and now_ns > deadline_at * 1_000_000 and _is_overdue(call, now_ms):
+        if now_ms >= deadline_at and event is FINISH and now_ns > deadline_at * NS_PER_MS and _is_overdue(call, now_ms):
             self._expire(call)
             self._late(call, reply, now_ms)
             return False
@@ -255,9 +256,9 @@ class Settlement:
         requests += (root.leftovers or {}).values()
         for call in aside:
             call.uses = None
-        records: list[Record] = [PausedRecord(request, reply, now_ns // 1_000_000) for request in requests]
+        records: list[Record] = [PausedRecord(request, reply, now_ns // NS_PER_MS) for request in requests]
         if root.live is not None:
-            records.extend(self._session_records(root, root.live, reply, now_ns // 1_000_000))
+            records.extend(self._session_records(root, root.live, reply, now_ns // NS_PER_MS))
         root.reply = reply
         self._sessions.append(records, partial(self._paused, root, then), root.terms)
 
@@ -345,7 +346,7 @@ class Settlement:
             self._sessions.rest(call.live)
         if call.log is not None and call.parent is None and call.reply is not None:
             call.log.show_aside()
-            call.log.add(events.Kind.SETTLED, self._clock.now_ns() // 1_000_000, call.request, _outline(call.reply))
+            call.log.add(events.Kind.SETTLED, self._clock.now_ns() // NS_PER_MS, call.request, _outline(call.reply))
             call.log.close()
 
     def _show(self, call: Call) -> bool:

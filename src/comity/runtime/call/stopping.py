@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from comity.core.call.machine import SETTLED
 from comity.core.journal.records import RUNS_ON, Noted
+from comity.core.units import MS_PER_S, NS_PER_MS
 from comity.ports import Clock, Journal
 from comity.runtime.agent.activations import Activations
 from comity.runtime.call.call import Call
@@ -91,12 +92,12 @@ class Stopping:
 
     def _is_pressed(self, call: Call, left_s: float) -> bool:
         """Return whether a call queued at this call's agent has its deadline within the next `left_s`."""
-        ends_at = self._clock.now_ns() // 1_000_000 + left_s * 1000
+        ends_at = self._clock.now_ns() // NS_PER_MS + left_s * MS_PER_S
         return call.seat.is_full and any(one.request.deadline_at <= ends_at for one in call.seat.mailbox)
 
     def _report(self, call: Call) -> None:
         if call.state is SETTLED:  # a paused call may run again by now
-            self._journal.append((Noted(call.request, RUNS_ON, self._clock.now_ns() // 1_000_000),), None, call.held)
+            self._journal.append((Noted(call.request, RUNS_ON, self._clock.now_ns() // NS_PER_MS),), None, call.held)
         if self._is_in_thread(call):  # the watchdog has named it
             return
         log.warning(

@@ -18,6 +18,7 @@ from comity.core.envelope.usage import Usage
 from comity.core.journal.records import Settled
 from comity.core.journal.terms import Fence, Terms
 from comity.core.tracing.trace_context import TraceContext
+from comity.core.units import MS_PER_S
 from comity.errors import CallChangedError, UnavailableError
 from comity.runtime.agent.activations import Activation
 from comity.runtime.call.call import Call
@@ -216,7 +217,7 @@ class Asking:
             pause_ms = REPEAT.pause_ms(min(failures, ROUNDS_MAX), left_ms=left_ms, chance=self._peers.ids.chance())
             if pause_ms is None or errand.is_withdrawn:
                 return None
-            await asyncio.sleep(pause_ms / 1000)
+            await asyncio.sleep(pause_ms / MS_PER_S)
         return None
 
     async def _nowhere(self, errand: Errand) -> Reply:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from comity.core.call.ledger import Loan
 from comity.core.call.machine import State
 from comity.core.cluster.messages import Borrow, Lend, Message
+from comity.core.units import MS_PER_S
 from comity.runtime.call.call import Call
 from comity.runtime.call.way import Way
 from comity.runtime.cluster.outbound import REPEAT, Carrier
@@ -112,7 +113,7 @@ def is_short(call: Call) -> bool:
 
 async def _done(asked: asyncio.Event, pause_ms: float) -> bool:
     try:
-        async with asyncio.timeout(pause_ms / 1000):
+        async with asyncio.timeout(pause_ms / MS_PER_S):
             await asked.wait()
     except TimeoutError:
         return False

@@ -14,6 +14,7 @@ from functools import partial
 
 from comity.core.cluster.lease import RENEW_MS, Event, Lease, State, advance
 from comity.core.journal.terms import Fence
+from comity.core.units import MS_PER_S, NS_PER_MS
 from comity.errors import UnavailableError
 from comity.ports import Clock, Journal, Leases
 
@@ -132,13 +133,13 @@ class Holds:
     async def keep(self) -> None:
         """Send heartbeats until cancelled, and drop cached addresses that are no longer used."""
         while True:
-            await asyncio.sleep(RENEW_MS / 1000)
+            await asyncio.sleep(RENEW_MS / MS_PER_S)
             now_ms = self._now_ms()
             for hold in [one for one in self._holds.values() if one.asking is None and one.good_until <= now_ms]:
                 if hold.state is not State.HELD and not hold.spoilt:  # forgotten: asked for again when a call needs it
                     del self._holds[hold.address]
             try:
-                async with asyncio.timeout(RENEW_MS / 1000):  # not wait_for: its steps differ between versions of Python
+                async with asyncio.timeout(RENEW_MS / MS_PER_S):  # not wait_for: its steps differ between versions of Python
                     await self._beat()
             except (UnavailableError, TimeoutError):
                 if self._now_ms() >= self._kept_until:
@@ -211,4 +212,4 @@ class Holds:
             task.exception()  # its waiters got the exception; without a waiter, it is asked again
 
     def _now_ms(self) -> int:
-        return self._clock.now_ns() // 1_000_000
+        return self._clock.now_ns() // NS_PER_MS

@@ -31,6 +31,7 @@ from comity.core.cluster.messages import (
 from comity.core.envelope.envelope import Reply, Status
 from comity.core.journal.records import Accepted, Record, Settled
 from comity.core.journal.terms import Terms
+from comity.core.units import MS_PER_S
 from comity.errors import CallChangedError, UnavailableError
 from comity.runtime.call.call import Call
 from comity.runtime.call.events import Kind
@@ -143,7 +144,7 @@ class Carrier:
             if await _heard(heard, pause_ms) and not sent.is_lost:
                 silences = 0
                 if sent.is_taken:
-                    await asyncio.sleep(pause_ms / 1000)
+                    await asyncio.sleep(pause_ms / MS_PER_S)
                 continue
             silences += 1
             if (silences > 1 or sent.is_lost) and await self._has_moved(sent):
@@ -385,7 +386,7 @@ def _unbegun(end: Settled, node_id: str) -> tuple[Record, ...]:
 async def _heard(event: asyncio.Event, pause_ms: float) -> bool:
     """Return whether the event was set within `pause_ms`."""
     try:
-        async with asyncio.timeout(pause_ms / 1000):
+        async with asyncio.timeout(pause_ms / MS_PER_S):
             await event.wait()
     except TimeoutError:
         return False

@@ -9,6 +9,7 @@ from typing import Any
 
 from comity.core.cluster import messages as wire
 from comity.core.cluster.messages import Message
+from comity.core.units import NS_PER_MS
 from comity.ports import Clock, Ids, Journal, Transport
 
 log = logging.getLogger("comity")
@@ -27,7 +28,7 @@ class Peers:
 
     def now_ms(self) -> int:
         """Return the time in epoch milliseconds."""
-        return self._clock.now_ns() // 1_000_000
+        return self._clock.now_ns() // NS_PER_MS
 
     def send(self, node_id: str, message: Message) -> None:
         """Send a message, which may be lost."""

@@ -24,6 +24,7 @@ from comity.core.handoff.holder import result_session
 from comity.core.handoff.machine import Cancel, Handoff, Offer
 from comity.core.handoff.trace import metadata_of
 from comity.core.tracing.telemetry import Handed
+from comity.core.units import NS_PER_MS
 from comity.runtime.agent.activations import Lane
 from comity.runtime.call.call import Call
 from comity.runtime.call.draft import Draft, Identity
@@ -70,7 +71,7 @@ async def _hand_off(
         waiting = desk.count_waiting(lane_name, agent.pending_max, desk.now_ms)
         lane: Lane[Call] = Lane(agent, request.target, desk.journal, waiting, takes=False)
         arrival = replace(arrival, request=request, capability=capability)
-        opened = path.enter(arrival, parent, now_ms * 1_000_000, None, lane=lane, way=parent.way.below(parent.request))
+        opened = path.enter(arrival, parent, now_ms * NS_PER_MS, None, lane=lane, way=parent.way.below(parent.request))
         if isinstance(opened, Call):
             opened.has_answer = partial(desk.has_answer, request.request_id)
             opened.handed = _UNDER_WAY

@@ -39,6 +39,7 @@ from comity.core.handoff.queue import Listen, Step, Sweep
 from comity.core.handoff.trace import metadata_of
 from comity.core.journal.records import is_same
 from comity.core.tracing.trace_context import TraceContext
+from comity.core.units import MS_PER_S, NS_PER_MS
 from comity.errors import ComityError, UnavailableError, family
 from comity.ports import Clock, Ids, Journal
 from comity.ports import Handoffs as Queue
@@ -139,7 +140,7 @@ class Handoffs:
     @property
     def now_ms(self) -> int:
         """The time in epoch milliseconds."""
-        return self._clock.now_ns() // 1_000_000
+        return self._clock.now_ns() // NS_PER_MS
 
     # --- creating ---
 
@@ -160,7 +161,7 @@ class Handoffs:
         `remote` is the trace context that it arrived with, if any.
         """
         now_ns = self._clock.now_ns()
-        now_ms = now_ns // 1_000_000
+        now_ms = now_ns // NS_PER_MS
         new_id, trace_id = self._ids.new_request(now_ms)
         problem = "" if request_id is None else chosen_id_problem(request_id)
         handoff_id = as_refused(request_id) if problem else request_id or new_id
@@ -422,7 +423,7 @@ class Handoffs:
             raise closed()
         if self.journal.failure is not None:
             raise self.journal.failure
-        delay = LOOK_AGAIN_S if due_at is None else min(LOOK_AGAIN_S, max(due_at - self.now_ms, 0) / 1000)
+        delay = LOOK_AGAIN_S if due_at is None else min(LOOK_AGAIN_S, max(due_at - self.now_ms, 0) / MS_PER_S)
         at = self._loop.time() + delay
         if due_at is not None:
             self._is_due = True

@@ -23,6 +23,7 @@ from comity.core.envelope.envelope import Status as Outcome
 from comity.core.handoff.machine import Complete, Handoff
 from comity.core.handoff.trace import place_of
 from comity.core.tracing.trace_context import TraceContext
+from comity.core.units import MS_PER_S, NS_PER_MS
 from comity.errors import ComityError
 from comity.runtime.call.call import Call
 from comity.runtime.call.draft import Arrival, Draft, Identity
@@ -183,7 +184,7 @@ class HostedReceiver(Receiver):
             error = reply.error
             if reply.status is not Outcome.REFUSED or error is None or not error.retryable or path.is_closed:
                 return reply
-            await asyncio.sleep(max(_RETRY_S, (error.retry_after_ms or 0) / 1000))
+            await asyncio.sleep(max(_RETRY_S, (error.retry_after_ms or 0) / MS_PER_S))
 
     def _arrival(self, handoff: Handoff, request_id: str, message: str) -> tuple[Arrival, TraceContext | None, int]:
         """Return the arrival of the call that does a handoff, its trace context, and the time."""
@@ -196,7 +197,7 @@ class HostedReceiver(Receiver):
         )  # fmt: skip
         place = place_of(asked)
         identity = Identity(asked.user_id, asked.tenant_id, asked.session_id)
-        arrival = self._narrowed(path.arrive(draft, identity, request_id, now_ns // 1_000_000, place), handoff)
+        arrival = self._narrowed(path.arrive(draft, identity, request_id, now_ns // NS_PER_MS, place), handoff)
         return arrival, place, now_ns
 
     def _narrowed(self, arrival: Arrival, handoff: Handoff) -> Arrival:

@@ -10,6 +10,7 @@ from typing import Protocol
 from comity.core.handoff.holder import Holder
 from comity.core.handoff.machine import Handoff, Renew
 from comity.core.handoff.queue import Step
+from comity.core.units import NS_PER_MS
 from comity.ports import Clock, Handoffs
 from comity.runtime.agent.clock_watch import ClockWatch
 
@@ -89,7 +90,7 @@ class Leases:
         self._heartbeat = None
         if not self._held:
             return
-        now_ms = self._clock.now_ns() // 1_000_000
+        now_ms = self._clock.now_ns() // NS_PER_MS
         steps = [
             Step(handoff_id=one, change=Renew(by, now_ms + lease_ms), now_ms=now_ms)
             for one, (by, lease_ms, _) in self._held.items()

@@ -16,6 +16,7 @@ from comity.core.journal.records import Document, Saved
 from comity.core.redaction import Vault, restore_text
 from comity.core.session import memory as core
 from comity.core.session.memory import Fact, Memory
+from comity.core.units import NS_PER_MS
 from comity.errors import UnavailableError
 from comity.ports import Cipher, Clock, Journal
 from comity.runtime.session.live import key_of
@@ -88,7 +89,7 @@ class Memories:
 
     def now_ms(self) -> int:
         """Return the time in epoch milliseconds."""
-        return self._clock.now_ns() // 1_000_000
+        return self._clock.now_ns() // NS_PER_MS
 
     def _load(self, key: str) -> tuple[int, Memory]:
         found = self._journal.load(Document.MEMORY, key)

@@ -19,6 +19,7 @@ from comity.core.session import session as core
 from comity.core.session.conversation import Turn
 from comity.core.session.parts import Parts
 from comity.core.session.session import EXPIRED_MS, USE_NOTED_MS, Change, Session
+from comity.core.units import NS_PER_MS
 from comity.errors import CallerError
 from comity.ports import Cipher, Clock, Ids, Journal, Then
 from comity.runtime.call.call import Call
@@ -454,7 +455,7 @@ class Sessions(InMemory, Vaults):
         live.ended = live.answers = live.noted = None
 
     def _now_ms(self) -> int:
-        return self._clock.now_ns() // 1_000_000
+        return self._clock.now_ns() // NS_PER_MS
 
     def _noted_at(self, key: str) -> int:
         stored = self._journal.load(Document.USE, key)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from comity.core.document.payload import Problem
+from comity.core.units import NS_PER_MS
 from comity.core.workflow.check import Catalog, Offer, check
 from comity.core.workflow.graph import Program
 from comity.core.workflow.model import Definition
@@ -95,7 +96,7 @@ class Library:
 
     def now_ms(self) -> int:
         """Return the time."""
-        return self.path.clock.now_ns() // 1_000_000
+        return self.path.clock.now_ns() // NS_PER_MS
 
     def binder(self, target: str, capability: str) -> Binder | None:
         """Return what binds the calls of a capability to the calls that serve them; None for all but few."""

@@ -22,6 +22,7 @@ from comity.core.envelope.envelope import Background, Error, Reply, encode
 from comity.core.envelope.envelope import Status as ReplyStatus
 from comity.core.envelope.usage import NO_USAGE
 from comity.core.journal.records import Saved
+from comity.core.units import NS_PER_MS
 from comity.core.workflow import history
 from comity.core.workflow.activities import RECEIVED_MAX
 from comity.core.workflow.history import Command, Event, encode_event
@@ -349,7 +350,7 @@ class Run:
         self._wake()
 
     def _settled(self, step: int, reply: Reply) -> history.Settled:
-        usage, now_ms = reply.usage, self._flows.path.clock.now_ns() // 1_000_000
+        usage, now_ms = reply.usage, self._flows.path.clock.now_ns() // NS_PER_MS
         self._answered[step] = reply.request_id
         over = "" if reply.error is None else self._over(reply)
         if self._undoing and step in self._undoing and self.planner is not None:

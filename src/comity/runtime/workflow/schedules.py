@@ -22,6 +22,7 @@ from msgspec.structs import replace
 from comity.core.envelope.request_id import OWN
 from comity.core.journal.records import Document, Saved
 from comity.core.journal.terms import Terms, Version, checksum
+from comity.core.units import MS_PER_S
 from comity.core.workflow.duration import duration_ms
 from comity.core.workflow.graph import Program
 from comity.core.workflow.model import Definition
@@ -302,7 +303,7 @@ class Schedules:
 
 def run_id_of(name: str, at_ms: int) -> str:
     """Return the id of the run that a schedule starts at a time."""
-    at = datetime.fromtimestamp(at_ms // 1000, UTC)
+    at = datetime.fromtimestamp(at_ms // MS_PER_S, UTC)
     return f"{OWN}{name}-{at:%Y%m%dT%H%M%S}" + (f"{at_ms % 1000:03d}Z" if at_ms % 1000 else "Z")
 
 

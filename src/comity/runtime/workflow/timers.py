@@ -7,6 +7,7 @@ import heapq
 from collections.abc import Callable
 from typing import Final
 
+from comity.core.units import MS_PER_S, NS_PER_MS
 from comity.ports import Clock
 
 # The loop's own timers count the time in which the machine was awake, so that a far one is looked at now and then.
@@ -66,7 +67,7 @@ class Timers:
 
     def look(self) -> None:
         """Fire what is due: the clock may have been set, or the machine may have slept."""
-        now_ms = self._clock.now_ns() // 1_000_000
+        now_ms = self._clock.now_ns() // NS_PER_MS
         due: list[_Entry] = []
         while self._heap and self._heap[0][0] <= now_ms:
             entry = heapq.heappop(self._heap)
@@ -93,7 +94,7 @@ class Timers:
             heapq.heappop(self._heap)
         if self._heap:
             self._armed_for = self._heap[0][0]
-            delay_s = max(self._armed_for - self._clock.now_ns() // 1_000_000, 0) / 1000
+            delay_s = max(self._armed_for - self._clock.now_ns() // NS_PER_MS, 0) / MS_PER_S
             self._handle = self._loop.call_later(min(delay_s, LOOK_S_MAX), self._ring)
 
     def _ring(self) -> None:

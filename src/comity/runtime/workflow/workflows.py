@@ -25,6 +25,7 @@ from comity.core.envelope.request_id import chosen_id_problem
 from comity.core.journal.records import Document, Settled, StoredCall, fingerprint
 from comity.core.tracing import trace_context
 from comity.core.tracing.trace_context import TraceContext
+from comity.core.units import NS_PER_MS
 from comity.core.workflow import history
 from comity.core.workflow.graph import Program
 from comity.core.workflow.history import Event, encode_event
@@ -185,7 +186,7 @@ class Workflows(Telling):
         program: Program | None = None,
     ) -> RunHandle:
         path, now_ns = self.path, self.path.clock.now_ns()
-        now_ms = now_ns // 1_000_000
+        now_ms = now_ns // NS_PER_MS
         new_id, trace_id = path.ids.new_request(now_ms)
         run_id = run_id or new_id
         program = program or self.store.pin(definition, self._library)

@@ -18,6 +18,7 @@ from comity.core.access import Principal, Right
 from comity.core.tracing.query import QueryError, encode_search, encode_series
 from comity.core.tracing.span import Span
 from comity.core.tracing.telemetry import TENANT
+from comity.core.units import NS_PER_MS
 from comity.engines.otlp.receive import BODY_BYTES_MAX, RETRY_AFTER_S, ingest
 from comity.errors import ComityError, RefusedError, UnavailableError
 from comity.server.auth import tenant_of
@@ -97,7 +98,7 @@ class _Read:
                 return
             tenant_id = _tenant(scope, Right.TRACES_READ)
             await self._state.node.flush_spans()
-            asked = Asked(scope, self._state.node.spans.of_tenant(tenant_id), self._state.now_ms() * 1_000_000)
+            asked = Asked(scope, self._state.node.spans.of_tenant(tenant_id), self._state.now_ms() * NS_PER_MS)
             media_type, body = await asyncio.to_thread(self._work, asked)
             await respond(send, 200, body, media_type)
 

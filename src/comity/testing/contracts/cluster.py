@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from comity.core.cluster.lease import Lease
+from comity.core.units import MS_PER_S
 from comity.errors import UnavailableError
 from comity.ports import Leases, Transport
 
@@ -52,7 +53,7 @@ class LeasesContract:
             held = [await one.acquire(address) for address in "ABC"]
             await asyncio.sleep(left_ms / 2000)
             assert await one.keep() is not None
-            await asyncio.sleep(left_ms * 0.75 / 1000)
+            await asyncio.sleep(left_ms * 0.75 / MS_PER_S)
             await other.keep()
             told = [await other.acquire(address) for address in "ABC"]
             assert [(one.holder, one.token) for one in told] == [("n1", one.token) for one in held]

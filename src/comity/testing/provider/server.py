@@ -21,6 +21,7 @@ from msgspec.structs import replace
 
 from comity.core.envelope.usage import Usage
 from comity.core.model.tokens import estimate
+from comity.core.units import MS_PER_S
 from comity.testing.provider.wire import Wire, wire_of
 from comity.testing.scripted import Answer, ScriptError, Step, answer_of, completion_of
 
@@ -199,7 +200,7 @@ class ModelServer:
         ends: bool = True,
     ) -> None:
         """Send an answer, or its first events only; `ends` closes the body in good order."""
-        await asyncio.sleep(answer.delay_ms / 1000)
+        await asyncio.sleep(answer.delay_ms / MS_PER_S)
         said = completion_of(answer, model=received.model, ids=self._ids, count=lambda: estimate(json.dumps(received.body)))
         if not received.wants_usage:
             said = replace(said, usage=Usage())
@@ -216,7 +217,8 @@ class ModelServer:
             data = event.encode()
             writer.write(b"%x\r\n%b\r\n" % (len(data), data))
             await writer.drain()
-            await asyncio.sleep(answer.piece_delay_ms / 1000)  # at 0 too: one event, one packet, which helps no client to join
+            # At 0 too: one event, one packet, which helps no client to join.
+            await asyncio.sleep(answer.piece_delay_ms / MS_PER_S)
         if ends:
             writer.write(b"0\r\n\r\n")
             await writer.drain()

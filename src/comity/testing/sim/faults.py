@@ -17,6 +17,7 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from comity.core.agent.registry import nearest
+from comity.core.units import MS_PER_S
 from comity.testing.sim.chance import stream
 
 
@@ -197,7 +198,7 @@ class Faults:
         if self._only is not None:
             is_hit = firing in self._only
         else:
-            is_hit = any(self._hits(fault, draw, where, now_s * 1000, pace) for fault in self._plan[kind])
+            is_hit = any(self._hits(fault, draw, where, now_s * MS_PER_S, pace) for fault in self._plan[kind])
         if not is_hit:
             return None
         self.struck_at[kind].add(where)

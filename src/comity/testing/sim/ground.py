@@ -7,6 +7,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from comity.core.envelope.envelope import Reply
+from comity.core.units import NS_PER_MS
 from comity.testing.sim.faults import Fault, Firing, Kind
 from comity.testing.sim.journal import Disk
 from comity.testing.sim.loop import Life
@@ -46,7 +47,7 @@ class Ground(Scene):
     def skew_of(self, life: Life) -> int:
         """Return how far the clock of a new process is off, in nanoseconds."""
         chance = self.strikes(Kind.CLOCK_SKEW, life.name)
-        return 0 if chance is None else chance.randint(-SKEW_MS_MAX, SKEW_MS_MAX) * 1_000_000
+        return 0 if chance is None else chance.randint(-SKEW_MS_MAX, SKEW_MS_MAX) * NS_PER_MS
 
     def told(self, reply: Reply) -> None:
         """A client has its reply."""

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from contextvars import Context
 
+from comity.core.units import MS_PER_S, NS_PER_MS
 from comity.testing.sim.chance import EPOCH_NS, stream
 from comity.testing.sim.faults import Fault, Faults, Firing, Kind, Pace
 from comity.testing.sim.invariants import ViolationError
@@ -67,7 +68,7 @@ class Scene(ABC):
 
     def now_ms(self) -> int:
         """Return the time of the world, which no process knows."""
-        return EPOCH_NS // 1_000_000 + round(self.loop.time() * 1000)
+        return EPOCH_NS // NS_PER_MS + round(self.loop.time() * MS_PER_S)
 
     def note(self, who: str, what: str, about: str) -> None:
         """Add a line to the trace."""

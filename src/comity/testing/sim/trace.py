@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 
+from comity.core.units import MS_PER_S
+
 
 class Trace:
     """The events of one run. They are put into words only when a reader asks for the text."""
@@ -21,7 +23,7 @@ class Trace:
     def lines(self, last: int | None = None) -> list[str]:
         """Return the timeline, or its last lines."""
         events: Iterable[tuple[float, str, str, str]] = self.events if last is None else self.events[-last:]
-        return [f"{at_s * 1000:12.3f} ms  {who:<8} {what:<10} {about}" for at_s, who, what, about in events]
+        return [f"{at_s * MS_PER_S:12.3f} ms  {who:<8} {what:<10} {about}" for at_s, who, what, about in events]
 
     def text(self) -> str:
         """Return the whole timeline."""

@@ -21,6 +21,7 @@ from comity.core.agent.breaker import Breaker
 from comity.core.agent.breaker import State as BreakerState
 from comity.core.envelope.envelope import Reply
 from comity.core.journal.records import Record
+from comity.core.units import MS_PER_S, NS_PER_MS
 from comity.errors import UnavailableError
 from comity.ports import Model
 from comity.runtime.cluster.cluster import SWEEP_MS
@@ -248,7 +249,7 @@ class World(Ground):
         if (details := self.strikes(Kind.NODE_PAUSE, node.name, pace)) is not None:
             self.pause(node, PAUSE_S_MAX * details.random() ** 2)
         if node.clock is not None and (details := self.strikes(Kind.CLOCK_JUMP, node.name, pace)) is not None:
-            node.clock.offset_ns += details.randint(1, JUMP_MS_MAX) * 1_000_000
+            node.clock.offset_ns += details.randint(1, JUMP_MS_MAX) * NS_PER_MS
             self.skew_ms += JUMP_MS_MAX
 
     # --- the run ---
@@ -305,10 +306,10 @@ class World(Ground):
         if not any(breaker.state is not BreakerState.CLOSED for breaker in self._breakers()):
             return
         longest_ms = max(one.policy.open_ms for one in self._breakers())
-        await asyncio.sleep(longest_ms / 1000 + 1)
+        await asyncio.sleep(longest_ms / MS_PER_S + 1)
         for node in self.nodes.values():
             for (agent, capability), breaker in node.breakers().items():
-                if node.clock is not None and breaker.retry_after_ms(node.clock.now_ns() // 1_000_000) is not None:
+                if node.clock is not None and breaker.retry_after_ms(node.clock.now_ns() // NS_PER_MS) is not None:
                     self.witness.violate("BreakerEventuallyProbes", f"{capability} of {agent} is {breaker.state} for ever")
                     await asyncio.sleep(0)
 

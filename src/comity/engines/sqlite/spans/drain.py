@@ -17,6 +17,7 @@ from typing import Final
 
 from comity.core.tracing.span import Span
 from comity.core.tracing.telemetry import Ended, Settings
+from comity.core.units import NS_PER_MS
 from comity.engines.otlp.export import OtlpExporter
 from comity.engines.sqlite.spans import inbox as span_inbox
 from comity.engines.sqlite.spans import losses as span_losses
@@ -170,7 +171,7 @@ class SpanDrain:
         aside, _ = span_losses.read(self._store.path)
         if not aside and not any(self._unnoted.values()):
             return
-        at_ms = time.time_ns() // 1_000_000
+        at_ms = time.time_ns() // NS_PER_MS
         try:
             if aside:
                 self._store.note_loss(span_losses.WHY, aside, at_ms=at_ms)

@@ -20,6 +20,7 @@ import msgspec
 from comity.core.tracing.call_spans import call_span
 from comity.core.tracing.span import Span
 from comity.core.tracing.telemetry import Ended, Origin, is_of_session
+from comity.core.units import NS_PER_MS
 from comity.engines.sqlite.connecting import connect_anywhere
 from comity.engines.sqlite.spans import losses as span_losses
 from comity.engines.sqlite.spans import rows as span_rows
@@ -165,7 +166,7 @@ def take(connection: sqlite3.Connection, spans_max: int) -> list[Span]:
     rows.close()
     connection.execute("DELETE FROM span_inbox WHERE id <= ?", (taken,))
     if lost:
-        connection.execute(LOST, (_NOT_READ, lost, time.time_ns() // 1_000_000))
+        connection.execute(LOST, (_NOT_READ, lost, time.time_ns() // NS_PER_MS))
     return found
 
 

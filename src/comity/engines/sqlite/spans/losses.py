@@ -11,6 +11,8 @@ import os
 from pathlib import Path
 from typing import Final
 
+from comity.core.units import NS_PER_MS
+
 WHY: Final = "they could not be stored, and at first not even that written down"
 
 
@@ -35,7 +37,7 @@ def read(spans: Path) -> tuple[int, int]:
         found = place(spans).stat()
     except FileNotFoundError:
         return 0, 0
-    return found.st_size, found.st_mtime_ns // 1_000_000
+    return found.st_size, found.st_mtime_ns // NS_PER_MS
 
 
 def clear(spans: Path) -> None:

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from comity.core.journal.retention import Keep, Pruned, Sweep
 from comity.core.tracing.span import Span
+from comity.core.units import NS_PER_MS
 from comity.engines.sqlite import bulk
 from comity.engines.sqlite.connecting import connect_anywhere
 from comity.engines.sqlite.spans import inbox as span_inbox
@@ -46,7 +47,7 @@ class SpanSweep:
 
     def __init__(self, keep: Keep, now_ms: int, *, is_dry: bool = False) -> None:
         before = keep.before_ms(now_ms)
-        self._before_ns = None if before is None else clamp(before * 1_000_000)
+        self._before_ns = None if before is None else clamp(before * NS_PER_MS)
         self._count = keep.count
         self._is_dry = is_dry
         self._seen = 0  # the id up to which spans were looked at

@@ -17,6 +17,7 @@ from typing import Any, Final
 import msgspec
 
 from comity.core.tracing.span import INT64_MAX, INT64_MIN, Attributes, Event, Kind, Link, Span, SpanError, Status
+from comity.core.units import MS_PER_S
 from comity.engines.sqlite.connecting import BUSY_TIMEOUT_MS, connect_anywhere, make_compactable, patiently, uri
 from comity.engines.sqlite.schema import Schema
 from comity.engines.sqlite.spans import compare as span_compare
@@ -139,8 +140,9 @@ def connect_archived(path: Path) -> sqlite3.Connection:
 
 def _connect(place: str) -> sqlite3.Connection:
     connection = sqlite3.connect(
-        place, uri=True, isolation_level=None, timeout=BUSY_TIMEOUT_MS / 1000, check_same_thread=False, cached_statements=256
-    )
+        place, uri=True, isolation_level=None, timeout=BUSY_TIMEOUT_MS / MS_PER_S, check_same_thread=False,
+        cached_statements=256,
+    )  # fmt: skip
     try:
         connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
         connection.create_function("span_compares", 4, span_compare.compares, deterministic=True)
