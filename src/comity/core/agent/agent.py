@@ -5,13 +5,14 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import KW_ONLY, InitVar, dataclass, field
 from enum import StrEnum
 from typing import Any, Final, TypeVar, overload
 
 from msgspec import Struct
 
-from comity.core.agent import breaker
 from comity.core.agent import effects as touch
+from comity.core.agent.breaker import Policy
 from comity.core.agent.declaration import DeclarationError as DeclarationError  # noqa: PLC0414  where its readers look for it
 from comity.core.agent.declaration import shown
 from comity.core.agent.effects import Touches, Touching
@@ -66,92 +67,56 @@ class Implementation(Struct, frozen=True, kw_only=True):
 DESCRIPTION_CHARS_MAX = 256  # of an agent's, in each of its spans
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Capability:
     """A typed operation of an agent, with one or more implementations in priority order."""
 
-    __slots__ = (
-        "_input_schema",
-        "_output_schema",
-        "active",
-        "breaker",
-        "clear",
-        "code",
-        "confidence",
-        "description",
-        "doing",
-        "effects",
-        "examples",
-        "implementations",
-        "input_checker",
-        "is_closed",
-        "limits",
-        "name",
-        "output_checker",
-        "probe",
-        "take",
-        "timeout_ms",
-        "touching",
-        "utterances",
-        "version",
-        "wants_context",
-    )
+    code: str
+    _: KW_ONLY
+    name: str = ""
+    description: str = ""
+    version: str = "1.0"
+    timeout_ms: int | None = None
+    active: bool = True
+    examples: tuple[Mapping[str, Any], ...] = ()
+    utterances: tuple[str, ...] = ()  # what users say who want it; an orchestrator learns from them
+    limits: Limits | None = None
+    breaker_policy: InitVar[Policy | None] = None
+    input_schema: Mapping[str, Any] | None = None
+    output_schema: Mapping[str, Any] | None = None
+    clear: frozenset[str] = frozenset()  # types of personal data it needs in clear, if the node grants them
+    doing: str = ""  # what a user reads while the agent works
+    probe: Callable[[], Any] | None = None  # says whether it works again, while its breaker is open
+    effects: bool = False  # whether it changes something in the world
+    confidence: float = 1.0  # of what it returns without saying how sure it is
+    breaker: Policy = field(init=False)
+    touching: Touching | None = field(init=False, default=None)  # what people's constraints are held against
+    implementations: tuple[Implementation, ...] = field(init=False, default=())
+    wants_context: dict[Callable[..., Any], bool] = field(init=False, default_factory=dict)
+    # Read with every call, where a property would cost as much as three rules; None until first needed, or undeclared.
+    input_checker: Checker | None = field(init=False, default=None)
+    output_checker: Checker | None = field(init=False, default=None)
+    is_closed: bool = field(init=False, default=False)  # whether it is known to take inputs of declared names only
+    take: Taker | None = field(init=False, default=None)  # encodes and reads inputs at once, where their types allow it
 
-    def __init__(
-        self,
-        code: str,
-        *,
-        name: str = "",
-        description: str = "",
-        version: str = "1.0",
-        timeout_ms: int | None = None,
-        active: bool = True,
-        examples: Sequence[Mapping[str, Any]] = (),
-        limits: Limits | None = None,
-        breaker_policy: breaker.Policy | None = None,
-        input_schema: Mapping[str, Any] | None = None,
-        output_schema: Mapping[str, Any] | None = None,
-        clear: Collection[str] = (),
-        doing: str = "",
-        probe: Callable[[], Any] | None = None,
-        effects: bool = False,
-        confidence: float = 1.0,
-        utterances: Sequence[str] = (),
-    ) -> None:
-        _check_timeout(code, timeout_ms)
+    def __post_init__(self, breaker_policy: Policy | None) -> None:
+        """Check what was declared, and keep it in a form that does not change."""
+        code, utterances, confidence = self.code, self.utterances, self.confidence
+        _check_timeout(code, self.timeout_ms)
         if isinstance(utterances, str) or not all(isinstance(one, str) for one in utterances):
             raise DeclarationError(f"{code}: utterances must be a list of texts, not {shown(utterances)}")
         if type(confidence) not in (int, float) or not 0 <= confidence <= 1:
             raise DeclarationError(f"{code}: confidence must be a number from 0 to 1, not {shown(confidence)}")
-        if type(effects) is not bool:
-            raise DeclarationError(f"{code}: effects must be True or False, not {shown(effects)}")
-        for what, schema in (("input_schema", input_schema), ("output_schema", output_schema)):
+        if type(self.effects) is not bool:
+            raise DeclarationError(f"{code}: effects must be True or False, not {shown(self.effects)}")
+        for what, schema in (("input_schema", self.input_schema), ("output_schema", self.output_schema)):
             if schema is not None:
                 _check_schema(schema, f"{code}: {what}")
-        self.code = code
-        self.name = name or code
-        self.description = description
-        self.version = version
-        self.timeout_ms = timeout_ms
-        self.active = active
-        self.examples = tuple(examples)
-        self.utterances = tuple(utterances)  # what users say who want it; an orchestrator learns from them
-        self.limits = limits
-        self.breaker = breaker_policy or breaker.Policy()
-        self.clear = frozenset(clear)  # types of personal data it needs in clear, if the node grants them
-        self.doing = doing  # what a user reads while the agent works
-        self.confidence = float(confidence)  # of what it returns without saying how sure it is
-        self.effects = effects  # whether it changes something in the world
-        self.probe = _checked_probe(code, probe)  # says whether it works again, while its breaker is open
-        self.touching: Touching | None = None  # what people's constraints are held against
-        self.implementations: tuple[Implementation, ...] = ()
-        self.wants_context: dict[Callable[..., Any], bool] = {}
-        self._input_schema = input_schema
-        self._output_schema = output_schema
-        # Read with every call, where a property would cost as much as three rules; None until first needed, or undeclared.
-        self.input_checker: Checker | None = None
-        self.output_checker: Checker | None = None
-        self.is_closed = False  # whether it is known to take inputs of declared names only
-        self.take: Taker | None = None  # encodes and reads inputs at once, where it is known that their types allow it
+        _check_probe(code, self.probe)
+        self.name = self.name or code
+        self.examples, self.utterances, self.clear = tuple(self.examples), tuple(utterances), frozenset(self.clear)
+        self.breaker = breaker_policy or Policy()
+        self.confidence = float(confidence)
 
     def add(self, implementation: Implementation) -> None:
         """Add a way to do it; the lowest priority number goes first, equal ones in order of declaration."""
@@ -186,12 +151,12 @@ class Capability:
             self.wants_context[implementation.function] = wants_context
             first = first or checker
         self.output_checker = (
-            JsonSchema(self._output_schema, path="data")
-            if self._output_schema is not None
+            JsonSchema(self.output_schema, path="data")
+            if self.output_schema is not None
             else from_return(self.implementations[0].function)
         )
-        self.input_checker = JsonSchema(self._input_schema, path="inputs") if self._input_schema is not None else first
-        if self._input_schema is None and isinstance(first, PythonType):
+        self.input_checker = JsonSchema(self.input_schema, path="inputs") if self.input_schema is not None else first
+        if self.input_schema is None and isinstance(first, PythonType):
             self.is_closed, self.take = first.is_closed, first.take
 
 
@@ -302,7 +267,7 @@ class Agent:
         active: bool = True,
         examples: Sequence[Mapping[str, Any]] = (),
         limits: Limits | None = None,
-        breaker_policy: breaker.Policy | None = None,
+        breaker_policy: Policy | None = None,
         input_schema: Mapping[str, Any] | None = None,
         output_schema: Mapping[str, Any] | None = None,
         clear: Collection[str] = (),
@@ -478,13 +443,12 @@ def _check_timeout(whose: str, timeout_ms: Any) -> None:
         raise DeclarationError(f"{whose}: timeout_ms must be a whole number from 1 to {TIMEOUT_MS_CEILING}, not {timeout_ms!r}")
 
 
-def _checked_probe(code: str, probe: Any) -> Callable[[], Any] | None:
+def _check_probe(code: str, probe: Any) -> None:
     if probe is not None:
         try:
             inspect.signature(probe).bind()
         except (TypeError, ValueError) as error:
             raise DeclarationError(f"{code}: probe must be a function without parameters: {error}") from None
-    return probe  # type: ignore[no-any-return]
 
 
 def _check_schema(schema: Any, what: str) -> None:
