@@ -25,6 +25,7 @@ ROUNDS = 60
 RATE = 0.1
 DECAY = 0.01
 LEAST = 0.2  # smaller weights are left out
+LINE_MAX = 125  # characters of a line of the table, without its margin
 MARGIN = 0.5  # taken off the constant: a task beside another is the more common
 Row = tuple[bool, list[str]]
 
@@ -102,9 +103,20 @@ def main() -> None:
     print(f"{'all':<24}next steps {total[0]:>3} of {total[1]:<4} tasks taken for steps {total[2]:>3} of {total[3]}")
     if options.write:
         weights = table(learn([row for name in names for row in data[name]]))
-        lines = [f'    "{name}": {weight},' for name, weight in sorted(weights.items())]
-        head = '"""Weights of the signs in `evidence`, written by `scripts/fit_split.py`."""\n\nfrom typing import Final\n\n'
-        TABLE.write_text(head + "\n".join(["WEIGHTS: Final = {", *lines, "}", ""]))
+        TABLE.write_text(source(weights))
+
+
+def source(weights: dict[str, float]) -> str:
+    """Return the module with a table of weights, as many in a line as it takes."""
+    lines = [""]
+    for name, weight in sorted(weights.items()):
+        entry = f' "{name}": {weight},'
+        if len(lines[-1]) + len(entry) > LINE_MAX:
+            lines.append("")
+        lines[-1] += entry
+    told = '"""Weights of the signs in `evidence`, written by `scripts/fit_split.py`."""'
+    table = ["WEIGHTS: Final = {", *(f"   {line}" for line in lines), "}  # fmt: skip"]
+    return "\n".join([told, "", "from typing import Final", "", *table, ""])
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from comity.core.orchestration.split.weights import WEIGHTS
 
 sys.path.insert(0, str(Path(__file__).parents[4] / "scripts"))
 from check_split import judged
-from fit_split import learn, rows, table
+from fit_split import TABLE, learn, rows, source, table
 
 CASES = read_corpus(Path(__file__).parent / "requests.yaml")
 LATER = read_corpus(Path(__file__).parent / "later_requests.yaml")
@@ -71,6 +71,10 @@ def test_formal_and_talkative_requests_get_their_parts_in_order(kind: str) -> No
 def test_the_weights_are_those_learnt_from_the_labelled_sets() -> None:
     names = sorted(Path(__file__).parent.glob("*requests.yaml"))
     assert table(learn([row for name in names for row in rows(read_corpus(name))])) == WEIGHTS
+
+
+def test_the_table_of_weights_is_as_its_script_writes_it() -> None:
+    assert TABLE.read_text() == source(WEIGHTS)
 
 
 @pytest.mark.parametrize("kind", BARS)
