@@ -82,22 +82,6 @@ class _EndsError(Exception):
 class Turn:
     """A model agent at work on one call."""
 
-    __slots__ = (
-        "_asked_ms",
-        "_ctx",
-        "_hinted",
-        "_inputs",
-        "_messages",
-        "_mind",
-        "_noted",
-        "_offered",
-        "_overdrawn",
-        "_seal",
-        "_sent_back",
-        "_tokens_at_start",
-        "_warnings",
-    )
-
     def __init__(self, mind: Mind, ctx: Context, inputs: dict[str, Any]) -> None:
         self._mind = mind
         self._ctx = Insider.of(ctx)

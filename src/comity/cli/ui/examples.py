@@ -85,7 +85,7 @@ EXAMPLES: Final[dict[str, str]] = {
     "workflow why": "comity workflow why 9f2c41d0 review",
     "workflow migrate": "comity workflow migrate 9f2c41d0 plan-v2.yaml --app comity.demo:agents",
     "workflow new": "comity workflow new plan --template campaign_analysis",
-    "sim": "comity sim --seeds 50",
+    "sim": "comity sim --app simulations:campaign --seeds 50",
     "doctor": "comity doctor --app comity.demo:agents",
     "completion": "comity completion bash > ~/.comity-completion.bash",
 }
