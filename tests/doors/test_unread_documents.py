@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from comity import Agent, Context, Node
+from comity.core.document.slices import ONE_GO_BYTES
 from comity.dialects import DIALECTS
 from comity.testing import VirtualClock, run_virtual
 
@@ -159,3 +161,15 @@ def test_no_document_no_dialect_and_no_sender_makes_the_door_raise(documents: li
             assert node.audit.verify().ok
 
     run_virtual(go())
+
+
+@pytest.mark.parametrize(("size", "is_aside"), [(10, False), (ONE_GO_BYTES, True)])
+async def test_a_long_document_is_read_beside_the_loop(make_node, size, is_aside):
+    sound = msgspec.json.encode(KDAP | {"inputs_json": {"t": "x" * size}})
+    async with make_node([analyst()]) as node:
+        answer = await node.receive(sound, dialect="kdap", user_id="u")
+        assert answer["request_id"] == "r1"
+        answer = await node.receive(f"REQUEST\n\nsource_agent: {'x' * size}\n", dialect="kdap", user_id="u")
+        assert answer["status"] == "ERROR"
+        # The second is read twice: to find its id, too.
+        assert node._runtime.path.slices.aside.count == (3 if is_aside else 0)

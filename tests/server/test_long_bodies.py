@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 import msgspec
 import pytest
@@ -68,3 +69,15 @@ def test_a_body_of_too_many_values_is_refused_before_it_is_read():
     assert isinstance(found, CallerError)
     assert found.code == "ENVELOPE_TOO_LARGE"
     assert turns == 0
+
+
+def test_a_long_body_of_numbers_with_exponents_is_read_by_the_standard_library(monkeypatch):
+    """The decoder of other bodies takes 18 µs for each of them."""
+    read, loads = [], json.loads
+    monkeypatch.setattr(json, "loads", lambda raw, **more: read.append(raw) or loads(raw, **more))
+    found, _ = read_beside_another(body('{"value": [' + "1.5e300," * 10_000 + "2]}"))
+    assert isinstance(found, CallBody)
+    assert found.inputs["value"][-2:] == [1.5e300, 2]
+    assert read
+    found, _ = read_beside_another(body('{"value": [' + "1.5e300," * 10_000 + '2], "a": 1}, "b": 2').replace(b'"B"', b"7"))
+    assert str(found) == "ENVELOPE_MALFORMED: capability: Expected `str`, got `int`"

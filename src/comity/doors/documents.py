@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -19,9 +20,11 @@ from msgspec.structs import replace
 from comity.core.agent.disclosure import spoken, spoken_of_code
 from comity.core.agent.registry import Registry
 from comity.core.call.admission import Refused
+from comity.core.call.limits import Limits
 from comity.core.call.machine import State
 from comity.core.call.outside import Outside, agent_of
 from comity.core.call.token import Claims, verify
+from comity.core.document.slices import ONE_GO_BYTES
 from comity.core.envelope.envelope import Error, Reply, Request, is_id
 from comity.core.envelope.request_id import as_refused, chosen_id_problem
 from comity.core.model.tokens import estimate
@@ -76,24 +79,27 @@ async def receive_document(
     `unsaid` holds what the dialect's documents may leave out beside the user: request id, capability. `outside` is where an
     agent of another node stands that sent it. `check` is asked about what the document claims, and may refuse it.
     """
-    sender = _sender(path, identity, token, now_ms)
-    if outside is not None and sender.parent is None:
-        sender = replace(sender, outside=outside)
+    sender, is_long = _sender(path, identity, token, now_ms, outside), _is_long(document)
     spoken: Dialect | None = None
     try:
         spoken = dialect_of(name, document)
         unsaid = unsaid | {"user_id": sender.identity.user_id}
         asked = {key: value for key, value in unsaid.items() if key in spoken.asks}
-        claimed = _decoder(spoken)(document, now_ms=now_ms, limits=path.limits, **asked)
+        read = partial(_decoder(spoken), document, now_ms=now_ms, limits=path.limits, **asked)
+        claimed = await path.slices.aside.run(read) if is_long else read()
     except (Exception, SystemExit) as raised:  # noqa: BLE001  looking at a document of Python objects runs their code
         error, is_odd = _unreadable(raised), not isinstance(raised, CallerError)
-        claimed = _outline(None if is_odd else spoken, document, path, now_ms)
+        own_id = path.ids.new_request(now_ms)[0]
+        outline = partial(_outline, None if is_odd else spoken, document, own_id, path.limits, now_ms)
+        claimed = await path.slices.aside.run(outline) if is_long else outline()
         problems = error.facts.get("problems", ())
         refusal = sender.refusal or Refused(
             error.code, error.message, problems=problems, note=f"unreadable: {recordable(name)}"
         )
         reply = await _refuse(path, claimed, sender.identity, refusal, remote)
     else:
+        if is_long:  # the call that the sender speaks for may have ended meanwhile
+            sender = _sender(path, identity, token, now_ms, outside)
         if check is not None and sender.refusal is None:
             sender = replace(sender, refusal=check(claimed))
         reply = await _receive(path, spoken, claimed, sender, now_ms=now_ms, remote=remote)
@@ -104,6 +110,11 @@ async def receive_document(
     if spoken is None:
         return reply, dict(msgspec.to_builtins(reply))
     return reply, spoken.encode_reply(spoken.finished(reply, _version(path.registry, claimed)))
+
+
+def _is_long(document: Any) -> bool:
+    """Return whether reading a document takes long. Plain data is the caller's own, who may change it from any thread."""
+    return isinstance(document, str | bytes) and len(document) >= ONE_GO_BYTES
 
 
 def _unreadable(raised: BaseException) -> CallerError:
@@ -176,16 +187,16 @@ def call_of(path: CallPath, token: str, now_ms: int, sender: Identity | None = N
     return found
 
 
-def _sender(path: CallPath, identity: Identity, token: str | None, now_ms: int) -> Sender:
+def _sender(path: CallPath, identity: Identity, token: str | None, now_ms: int, outside: Outside | None) -> Sender:
     """Return who sent a document, and the call it speaks for if a token was shown."""
     if flaws := identity_problems(identity):
         what = "; ".join(f"{flaw.path}: {flaw.message}" for flaw in flaws)
-        return Sender(named(identity), refusal=Refused("IDENTITY_INVALID", what))
+        return Sender(named(identity), refusal=Refused("IDENTITY_INVALID", what), outside=outside)
     if token is None:
-        return Sender(identity)
+        return Sender(identity, outside=outside)
     found = _named_by(path, token, now_ms, identity)
     if isinstance(found, Refused):
-        return Sender(identity, refusal=found)
+        return Sender(identity, refusal=found, outside=outside)
     request = found.request
     return Sender(Identity(request.user_id, request.tenant_id, request.session_id), found)
 
@@ -294,8 +305,8 @@ def _is_name_of(said: str, address: str, registry: Registry) -> bool:
     return known is not None and known.text in {address, address.partition("/")[0]}
 
 
-def _outline(spoken: Dialect | None, document: Any, path: CallPath, now_ms: int) -> Request:
-    """Return what can be made out of a document that cannot be read: its id, and whom it asks for what."""
+def _outline(spoken: Dialect | None, document: Any, own_id: str, limits: Limits, now_ms: int) -> Request:
+    """Return what can be made out of a document that cannot be read: its id, else `own_id`, and whom it asks for what."""
     plain: dict[str, Any] = {}
     names = {} if spoken is None else spoken.request_names
     with contextlib.suppress(CallerError):
@@ -306,11 +317,11 @@ def _outline(spoken: Dialect | None, document: Any, path: CallPath, now_ms: int)
         return str(value) if is_id(value) else otherwise
 
     return Request(
-        request_id=said("request_id", path.ids.new_request(now_ms)[0]),
+        request_id=said("request_id", own_id),
         target=said("target", UNREAD),
         capability=said("capability", UNREAD),
         user_id="",
-        limits=path.limits,
+        limits=limits,
         deadline_at=now_ms,
         created_at=now_ms,
     )

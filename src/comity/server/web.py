@@ -11,7 +11,15 @@ from msgspec import Struct
 
 from comity.core.call.limits import ITEMS_MAX
 from comity.core.document.checks import UNREADABLE, problems_of, sentence
-from comity.core.document.payload import PayloadError, Problem, check, check_count, check_keys
+from comity.core.document.payload import (
+    PayloadError,
+    Problem,
+    check,
+    check_count,
+    check_keys,
+    has_many_exponents,
+    unpack_long,
+)
 from comity.core.document.slices import ONE_GO_BYTES, Sliced, in_one_go, whole
 from comity.core.units import MS_PER_S
 from comity.errors import CallerError, ComityError
@@ -124,11 +132,12 @@ def check_json_type(heads: Heads) -> None:
 class Reader:
     """Reads JSON bodies into one type, strictly: no unknown field, no repeated key, no deep nesting."""
 
-    __slots__ = ("_decode", "_is_exact")
+    __slots__ = ("_decode", "_is_exact", "_kind")
 
     def __init__(self, kind: type, is_exact: Callable[[Any], bool] | None = None) -> None:
         """`is_exact` returns True for values that are written without keys that their body need not have, as defaults are."""
         self._is_exact = is_exact
+        self._kind = kind
         self._decode: Callable[[bytes], Any] = msgspec.json.Decoder(kind).decode
 
     def read(self, raw: bytes) -> Any:
@@ -150,7 +159,7 @@ class Reader:
             if is_long := len(raw) >= ONE_GO_BYTES:
                 check_count(raw, "$", ITEMS_MAX + _OWN_ITEMS)
                 yield
-            value = in_one_go(self._decode, raw) if is_long else self._decode(raw)
+            value = in_one_go(self._decode_long, raw) if is_long else self._decode(raw)
         except PayloadError as error:
             raise _malformed(error.problems, error.code) from None
         except UNREADABLE as error:
@@ -171,6 +180,9 @@ class Reader:
             except PayloadError as error:
                 raise _malformed(error.problems) from None
         return value
+
+    def _decode_long(self, raw: bytes) -> Any:
+        return msgspec.convert(unpack_long(raw), self._kind) if has_many_exponents(raw) else self._decode(raw)
 
 
 def _malformed(problems: tuple[Problem, ...], code: str = "ENVELOPE_MALFORMED") -> CallerError:

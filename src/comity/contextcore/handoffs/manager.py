@@ -14,7 +14,7 @@ from comity.core.agent.agent import Agent
 from comity.core.call.limits import ID_CHARS_MAX, INPUTS_BYTES_MAX, TIMEOUT_MS_CEILING, Limits
 from comity.core.call.outside import Outside
 from comity.core.document.expected_output import read_expected
-from comity.core.document.payload import Problem, text_problem, unpack
+from comity.core.document.payload import Problem, text_problem, unpack_long
 from comity.core.envelope.envelope import Background, ExpectedOutput, Priority
 from comity.core.handoff.checks import LISTED_MAX, name_problem, number_problem, packed, reason_problem, refuse
 from comity.core.handoff.machine import (
@@ -292,7 +292,7 @@ class AsyncHandoffManager(HandoffHost):
         desk = await self.desk()
         handoff = self._mine(desk, handoff_id)
         raw, saved = desk.content.hidden_answer(handoff.request, packed(answer, "answer", INPUTS_BYTES_MAX))
-        return desk.content.shown(await desk.change(handoff_id, Answer(unpack(raw), saved)))
+        return desk.content.shown(await desk.change(handoff_id, Answer(unpack_long(raw), saved)))
 
     async def cancel(self, handoff_id: str, reason: str = "it is no longer needed") -> Handoff:
         """Withdraw a handoff, whichever receiver has it."""

@@ -37,7 +37,6 @@ _encode_ordered = msgspec.json.Encoder(enc_hook=_foreign, order="deterministic")
 _encode_known = msgspec.json.Encoder().encode
 # Returns a fresh Python value of a document that has been checked.
 unpack: Callable[[bytes | msgspec.Raw], Any] = msgspec.json.Decoder().decode
-_read: Callable[[bytes | str], Any] = msgspec.json.Decoder().decode
 # Single bytes as numbers: looking for one of these does not make Python build a search string.
 _BACKSLASH, _DELETE, _BRACE, _BRACKET = b"\\\x7f{["
 # Below this, a document cannot hold too many values.
@@ -74,20 +73,36 @@ class PayloadError(ValueError):
 
 
 def unpack_long(raw: bytes) -> Any:
-    """Return what `unpack` does, of a document that may be long.
+    """Return what `unpack` does, of a document that may be long. Raises `MsgspecError` and what else `unpack` raises.
 
     msgspec takes up to 18 µs for a number such as 1.5e300, the standard library half a microsecond.
     """
-    if len(raw) >= ONE_GO_BYTES and _has_many_exponents(raw):
-        try:
-            return json.loads(raw, parse_constant=_refused_constant)
-        except (ValueError, RecursionError):
-            pass  # the decoder says what is wrong
-    return unpack(raw)
+    return _unpack_exponents(raw) if has_many_exponents(raw) else unpack(raw)
 
 
-def _has_many_exponents(raw: bytes) -> bool:
-    return b"\\u" not in raw and raw.translate(_DIGITS_AND_E).count(b"0e") > _EXPONENTS_MAX
+def has_many_exponents(raw: bytes) -> bool:
+    """Return whether a document is one that the standard library reads sooner."""
+    return len(raw) >= ONE_GO_BYTES and raw.translate(_DIGITS_AND_E).count(b"0e") > _EXPONENTS_MAX
+
+
+def _unpack_exponents(raw: bytes) -> Any:
+    """Return what `unpack` does by the standard library, which takes some documents that are none."""
+    try:
+        value = json.loads(raw.decode(), parse_constant=_refused_constant, parse_float=_finite)
+        if b"\\u" in raw:
+            _encode(value)  # a surrogate that stands alone
+    except UnicodeDecodeError:
+        raise
+    except ValueError as error:
+        raise msgspec.DecodeError(f"JSON is malformed: {error}") from None
+    return value
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise msgspec.ValidationError("Number out of range")
+    return number
 
 
 def _refused_constant(name: str) -> None:
@@ -201,7 +216,7 @@ def _written_again(raw: bytes) -> int:
 
 def _check_nulls(raw: bytes, value: Any, path: str) -> None:
     """Raise `PayloadError` if a null was a number: the encoder writes NaN and Infinity as null, which a schema may accept."""
-    written = unpack(raw)
+    written = unpack_long(raw)
     try:
         if written == value:
             return
@@ -220,7 +235,7 @@ def check(raw: bytes, *, path: str, bytes_max: int) -> None:
     if len(raw) > _SMALL_BYTES or raw.count(_BRACE) + raw.count(_BRACKET) > NESTING_MAX:
         _check_shape(raw, path)
     if _DELETE in raw or (_BACKSLASH in raw and _has_escaped_control(raw)):
-        _refuse(unpack(raw), path, _has_control, "holds a control character")
+        _refuse(unpack_long(raw), path, _has_control, "holds a control character")
 
 
 def check_keys(raw: bytes | str) -> None:
@@ -231,7 +246,8 @@ def check_keys(raw: bytes | str) -> None:
     needs no look.
     """
     try:
-        if _keys_of(raw if isinstance(raw, bytes) else raw.encode()) == _keys_of(_again(raw)):
+        encoded = raw if isinstance(raw, bytes) else raw.encode()
+        if _keys_of(encoded) == _keys_of(_again(encoded)):
             return
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         pass  # the other parser reads more, and says what is wrong
@@ -244,9 +260,9 @@ def check_keys(raw: bytes | str) -> None:
         raise PayloadError("ENVELOPE_MALFORMED", tuple(islice(repeated_keys(text, ""), PROBLEMS_MAX))) from None
 
 
-def _again(raw: bytes | str) -> bytes:
+def _again(raw: bytes) -> bytes:
     """Return a document as it is written after it was read."""
-    return _encode(_read(raw)) if len(raw) < ONE_GO_BYTES else in_one_go(lambda one: _encode(_read(one)), raw)
+    return _encode(unpack(raw)) if len(raw) < ONE_GO_BYTES else in_one_go(lambda one: _encode(unpack_long(one)), raw)
 
 
 def _keys_of(raw: bytes) -> int:

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta, Raw
 
 from comity.core.call.limits import INPUTS_BYTES_MAX, REPLY_BYTES_MAX, REQUEST_BYTES_MAX, TIMEOUT_MS_CEILING
-from comity.core.document.payload import PayloadError, Problem, check, check_keys, pack, unpack
+from comity.core.document.payload import PayloadError, Problem, check, check_keys, pack, unpack_long
 from comity.core.envelope.envelope import Reply, Request, Status, reply_problems, request_problems
 from comity.errors import CallerError
 
@@ -39,7 +39,7 @@ def load(document: Any, *, bytes_max: int = REQUEST_BYTES_MAX) -> dict[str, Any]
             raw = bytes(document) if is_text else pack(document, path="$", bytes_max=bytes_max)
         if len(raw) > bytes_max:
             raise _too_large(raw, bytes_max)
-        plain = unpack(raw)
+        plain = unpack_long(raw)
         check(raw, path="$", bytes_max=bytes_max)
         if is_text:  # bounded by now, in size and nesting
             check_keys(raw)

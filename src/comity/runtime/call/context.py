@@ -12,7 +12,7 @@ from msgspec import Struct, json
 
 from comity.core.call.limits import NAME_CHARS_MAX, TOKENS_CEILING, Limits
 from comity.core.document.checks import take, take_text, take_whole
-from comity.core.document.payload import unpack
+from comity.core.document.payload import unpack_long
 from comity.core.envelope.envelope import Background, ExpectedOutput, Priority, Reply, Request
 from comity.core.envelope.usage import Usage, priced
 from comity.core.tracing.span import Kind
@@ -371,7 +371,7 @@ class Context(Struct, eq=False, gc=False):
 
     def progress(self, data: Any) -> None:
         """Report progress to watchers. On a timeout the last report is the reply's partial data."""
-        self._path.progress(self._call, unpack(self._hide(take(data, "progress", bytes))))
+        self._path.progress(self._call, unpack_long(self._hide(take(data, "progress", bytes))))
 
     @property
     def project_id(self) -> str:

@@ -28,7 +28,7 @@ from msgspec.structs import replace
 from comity.core.call import admission
 from comity.core.call.ledger import Account
 from comity.core.call.machine import CANCEL, FINISH, QUEUE, RUNNING, START
-from comity.core.document.payload import unpack
+from comity.core.document.payload import unpack_long
 from comity.core.document.schema import Checked, SchemaError
 from comity.core.document.slices import ONE_GO_BYTES, Sliced
 from comity.core.envelope.envelope import Error, ExpectedOutput, Reply, Request, Status
@@ -404,7 +404,7 @@ class CallPath(Replies):
         place = 0 if seat is None else seat.place()
         findings: tuple[Finding, ...] = ()
         if self.guidance is not None and capability is not None and capability.touching is not None and not checked.problems:
-            findings = self.guidance.findings(capability.touching, unpack(arrival.body))
+            findings = self.guidance.findings(capability.touching, unpack_long(arrival.body))
         is_sound = not arrival.problems and not checked.problems and not findings and wait_ms is None and not way.loop
         is_own = live is None or (live.session.user_id == request.user_id and now_ms - live.used_at < EXPIRED_MS)
         if not (is_sound and is_own) or not (

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from comity.core.call import admission
 from comity.core.call.ledger import Account
-from comity.core.document.payload import unpack
+from comity.core.document.payload import unpack_long
 from comity.core.document.schema import Checked, SchemaError
 from comity.core.envelope.envelope import Error
 from comity.core.journal.records import state_key
@@ -61,7 +61,7 @@ def _world(path: CallPath, arrival: Arrival, checked: Checked, now_ms: int) -> a
     wait_ms = None if agent is None else path.settlement.breakers.gate(agent, request.capability, now_ms)[1]
     findings: tuple[Finding, ...] = ()
     if path.guidance is not None and capability is not None and capability.touching is not None and not checked.problems:
-        findings = path.guidance.findings(capability.touching, unpack(arrival.body))
+        findings = path.guidance.findings(capability.touching, unpack_long(arrival.body))
     names_one = request.session_id != request.root_id
     live = path.sessions.find(request.tenant_id, request.session_id) if names_one else None
     place = 0 if seat is None else seat.place()

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Final
 
 from comity.core.document.slices import Sliced, T
+from comity.runtime.call.aside import Aside
 from comity.runtime.call.pace import Pace, User
 
 # Work on fewer bytes than this is done at once; the densest text takes about 3 µs a byte.
@@ -30,7 +31,7 @@ class Slices:
     Work of users with much of it waits in a line of its own and is throttled; see `Pace`.
     """
 
-    __slots__ = ("_is_awaited", "_line", "_throttled", "count", "pace")
+    __slots__ = ("_is_awaited", "_line", "_throttled", "aside", "count", "pace")
 
     def __init__(self, is_awaited: Callable[[], bool] | None = None) -> None:
         """`is_awaited` returns whether calls wait for the store."""
@@ -38,6 +39,7 @@ class Slices:
         self.pace = Pace()  # shared with other background work
         self._line, self._throttled = Line(self._advance), Line(self._advance_throttled)
         self.count = 0  # slices so far
+        self.aside = Aside()  # for work that has no slices
 
     async def run(self, work: Sliced[T], user: User) -> T:
         """Run a user's sliced work and return its result. A cancellation stops it between two slices."""

@@ -33,7 +33,7 @@ from comity.core.call.limits import INPUTS_BYTES_MAX, REPLY_BYTES_MAX
 from comity.core.call.machine import PAUSED
 from comity.core.document.checks import rejected
 from comity.core.document.foreign_errors import told
-from comity.core.document.payload import PayloadError, Problem, pack, unpack
+from comity.core.document.payload import PayloadError, Problem, pack, unpack_long
 from comity.core.document.schema import Checker
 from comity.core.document.slices import Sliced, whole
 from comity.core.envelope.envelope import Error, Reply, Request, Status, is_id
@@ -307,7 +307,7 @@ class Toolbox:
     def _check_approval(self, call: Call, tool: Tool, request: Request) -> None:
         approval = self.approval(request.request_id)
         # The approval outlives the call, so its inputs are redacted as a reply would be.
-        inputs = unpack(request.body if self._env.answers is None else self._env.answers.data(call, bytes(request.body)))
+        inputs = unpack_long(request.body if self._env.answers is None else self._env.answers.data(call, bytes(request.body)))
         proof = _proof(self._env, call, inputs, bytes(request.body))
         if approval is None:
             approval = Approval(
@@ -338,7 +338,7 @@ class Toolbox:
     async def _run(self, call: Call, tool: Tool, request: Request) -> Reply:
         if self._env.observer is not None:
             self._env.observer.using(tool, request)
-        inputs, vault, task = unpack(request.body), self._env.sessions.vault_of(call), asyncio.current_task()
+        inputs, vault, task = unpack_long(request.body), self._env.sessions.vault_of(call), asyncio.current_task()
         if tool.clear and vault is not None:
             inputs = restore_value(inputs, vault, tool.clear)
         try:
@@ -392,7 +392,7 @@ def _not_permitted(env: Environment, call: Call, name: str) -> str:
 
 def _proof(env: Environment, call: Call, shown: Any, body: bytes) -> str:
     """Return a keyed digest of a tool's inputs if the approval shows them masked, so that other inputs cannot replace them."""
-    vault, inputs = env.sessions.vault_of(call), unpack(body)
+    vault, inputs = env.sessions.vault_of(call), unpack_long(body)
     if vault is not None:
         shown, inputs = restore_value(shown, vault), restore_value(inputs, vault)
     if shown == inputs:
@@ -402,7 +402,7 @@ def _proof(env: Environment, call: Call, shown: Any, body: bytes) -> str:
 
 def _done(env: Environment, call: Call, request: Request, result: Any) -> Sliced[Reply]:
     raw = pack(result, path="data", bytes_max=REPLY_BYTES_MAX)
-    data = unpack(raw if env.answers is None else (yield from env.answers.data_sliced(call, raw)))
+    data = unpack_long(raw if env.answers is None else (yield from env.answers.data_sliced(call, raw)))
     return Reply.success(data, request_id=request.request_id, source=request.target)
 
 

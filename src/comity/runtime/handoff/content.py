@@ -13,7 +13,7 @@ from comity.core.call import guardrail
 from comity.core.call.guardrail import Guardrail
 from comity.core.call.limits import REPLY_BYTES_MAX
 from comity.core.document.expected_output import output_problems
-from comity.core.document.payload import PayloadError, Problem, pack, unpack
+from comity.core.document.payload import PayloadError, Problem, pack, unpack, unpack_long
 from comity.core.envelope.envelope import SUCCESS, Reply, Request
 from comity.core.handoff.holder import result_session
 from comity.core.handoff.machine import Entry, Handoff, Question
@@ -56,7 +56,7 @@ class Content:
             code = "OUTPUT_TOO_LARGE" if error.code == "ENVELOPE_TOO_LARGE" else "OUTPUT_VALIDATION_FAILED"
             raise TargetError(str(error), code=code, problems=error.problems) from None
         expected = request.expected_output
-        problems: tuple[Problem, ...] = () if expected is None else output_problems(expected, unpack(raw), len(raw))
+        problems: tuple[Problem, ...] = () if expected is None else output_problems(expected, unpack_long(raw), len(raw))
         problems = problems or self._declared_problems(request, raw)
         if problems:
             what = "; ".join(f"{problem.path}: {problem.message}" for problem in problems)
@@ -65,7 +65,7 @@ class Content:
         if message:
             words, more = self.hidden(request, msgspec.json.encode(message))
             message, saved = unpack(words), (*saved, *more)
-        reply = Reply(status=SUCCESS, data=unpack(raw), message=message, confidence=confidence)
+        reply = Reply(status=SUCCESS, data=unpack_long(raw), message=message, confidence=confidence)
         if self._guardrails:
             reply = guardrail.release(request, reply, self._guardrails).reply
             reply.unwrap()  # a reply that a guardrail stopped is no result

@@ -16,7 +16,7 @@ from comity.core.agent.declaration import DeclarationError
 from comity.core.agent.mailbox import TURNS
 from comity.core.call.limits import INPUTS_BYTES_MAX, MESSAGE_BYTES_MAX, PROGRESS_BYTES_MAX, TIMEOUT_MS_CEILING
 from comity.core.document.foreign_errors import ENDINGS, told
-from comity.core.document.payload import readable, text_problem, unpack
+from comity.core.document.payload import readable, text_problem, unpack_long
 from comity.core.envelope.envelope import is_id
 from comity.core.envelope.reserved import CODE as RESERVED
 from comity.core.envelope.reserved import is_raised_by_platform, is_reserved, reserved_error
@@ -260,7 +260,7 @@ class Receiver(DeskHost):
         desk = await self.desk()
         mine = self._mine(handoff_id)
         raw, saved = desk.content.hidden(mine.request, packed(data, "progress", PROGRESS_BYTES_MAX))
-        await desk.change(handoff_id, Progress(by(mine), unpack(raw), saved))
+        await desk.change(handoff_id, Progress(by(mine), unpack_long(raw), saved))
 
     async def request_input(
         self,
@@ -285,7 +285,7 @@ class Receiver(DeskHost):
         mine = self._mine(handoff_id)
         asked = {"text": question, "input_type": input_type, "options": list(options), "default": default}
         raw, saved = desk.content.hidden(mine.request, packed(asked, "question", INPUTS_BYTES_MAX))
-        plain = unpack(raw) | {"options": tuple(options)}
+        plain = unpack_long(raw) | {"options": tuple(options)}
         with desk.ear(self._ears, f"={handoff_id}", f"-{handoff_id}") as ear:
             await desk.change(handoff_id, Ask(by(mine), Question(**plain), saved))
             while True:
@@ -334,7 +334,8 @@ class Receiver(DeskHost):
         desk = await self.desk()
         mine = self._mine(handoff_id)
         raw, saved = desk.content.hidden(mine.request, packed(reason, "reason", INPUTS_BYTES_MAX))
-        return await self._end(desk, handoff_id, Fail(by(mine), desk.content.failure(mine.request, unpack(raw), code), saved))
+        failed = Fail(by(mine), desk.content.failure(mine.request, unpack_long(raw), code), saved)
+        return await self._end(desk, handoff_id, failed)
 
     async def release(self, handoff_id: str, reason: str = "its receiver gave it back") -> None:
         """Return a handoff to the queue for another receiver."""

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from comity.core.document.payload import unpack
+from comity.core.document.payload import unpack, unpack_long
 from comity.core.envelope.envelope import Reply, Request
 from comity.core.journal.records import Accepted, Document, Record, Saved, part_key
 from comity.core.journal.terms import Terms
@@ -268,7 +268,7 @@ class Sessions(InMemory, Vaults):
         """
         if not self.is_there(live):
             return
-        said = core.heard(request, unpack(request.body))
+        said = core.heard(request, unpack_long(request.body))
         is_known = is_again or not is_fresh
         if said is None or (is_known and any(_is_of(turn, said, is_again=is_again) for turn in reversed(live.session.turns))):
             return

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from comity.core.document.checks import take, take_share, take_text
-from comity.core.document.payload import unpack
+from comity.core.document.payload import unpack_long
 from comity.core.guidance.guidance import Answer
 from comity.core.insight.given import Search, composed, evidence_of, listed
 from comity.core.insight.insight import Insight, to_span
@@ -94,5 +94,5 @@ def project_of(path: CallPath, call: Call, project_id: str) -> str:
 
 def _hidden(path: CallPath, call: Call, raw: bytes) -> dict[str, Any]:
     """Return the texts as others may read them: an insight outlives the session in which it was found."""
-    hidden: dict[str, Any] = unpack(raw if path.answers is None else path.answers.data(call, raw))
+    hidden: dict[str, Any] = unpack_long(raw if path.answers is None else path.answers.data(call, raw))
     return hidden

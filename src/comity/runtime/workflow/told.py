@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from comity.core.document.checks import take
-from comity.core.document.payload import unpack
+from comity.core.document.payload import unpack_long
 from comity.core.document.slices import whole
 from comity.core.workflow import history
 from comity.core.workflow.history import Event, encode_event
@@ -56,7 +56,7 @@ class Told:
         if answers is not None:
             work = answers.given(live, raw)
             raw = whole(work) if len(raw) < LONG_BYTES else await self._path.slices.run(work, user)
-        return unpack(raw)
+        return unpack_long(raw)
 
     def _session_of(self, record: RunRecord) -> Live:
         return self._path.sessions.found(record.tenant_id, record.user_id, record.session_id, record.created_at)

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from comity.core.agent.agent import Agent
 from comity.core.call.limits import CHAIN_MAX, INPUTS_BYTES_MAX, Limits
-from comity.core.document.payload import PayloadError, pack, unpack
+from comity.core.document.payload import PayloadError, pack, unpack_long
 from comity.core.document.schema import Checked
 from comity.core.envelope.envelope import Error, Reply, Request
 from comity.core.envelope.envelope import Status as ReplyStatus
@@ -257,7 +257,7 @@ class Workflows(Telling):
     ) -> Run:
         """Let the root of a run in by the one call path. Raises `ComityError` if it is refused, or held by another node."""
         body = bytes(request.body)  # that `_begin` packed: there is nothing to check
-        arrival = Arrival(request, body, self._agent, self._capability, (), "", checked=Checked(unpack(body)))
+        arrival = Arrival(request, body, self._agent, self._capability, (), "", checked=Checked(unpack_long(body)))
         if remote is not None:
             arrival = placed(arrival, remote, self.path.ids)
         placement = self.path.placement
