@@ -13,7 +13,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from comity.core.call.limits import Limits
+from comity.core.call.limits import CITED_CHARS_MAX, Limits
 from comity.core.document.payload import Problem
 from comity.core.envelope.envelope import Reply, Request
 from comity.dialects import call_agent, contextcore, delegation, delegation_result, kdap, kdap_routing, sacp
@@ -183,7 +183,7 @@ def _read(
 def dialect(name: str) -> Dialect:
     """Return a dialect by its name, or raise `CallerError`."""
     if type(name) is not str or name not in DIALECTS:
-        shown = ascii(name)[:64] if type(name) is str else f"of type {type(name).__name__}"
+        shown = ascii(name)[:CITED_CHARS_MAX] if type(name) is str else f"of type {type(name).__name__}"
         raise CallerError(f"no dialect {shown}; there are {', '.join(DIALECTS)}")
     return DIALECTS[name]
 

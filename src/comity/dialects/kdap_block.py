@@ -24,7 +24,7 @@ from typing import Any, Final, NamedTuple, NoReturn
 
 import msgspec
 
-from comity.core.call.limits import ITEMS_MAX, NESTING_MAX, REQUEST_BYTES_MAX
+from comity.core.call.limits import CITED_CHARS_MAX, ITEMS_MAX, NESTING_MAX, REQUEST_BYTES_MAX
 from comity.core.document.payload import Problem
 from comity.dialects.reading.document import malformed
 from comity.errors import CallerError
@@ -165,7 +165,7 @@ class _Reader:
             else:
                 key = self._take(_KEY, "must have `key: value` inside braces")[1].rstrip()
             if key in members:
-                self._fail(f"says {key[:64]} a second time")
+                self._fail(f"says {key[:CITED_CHARS_MAX]} a second time")
             members[key] = self._value(depth + 1)
             self._part("}")
         return members

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from comity.core.agent.disclosure import spoken, spoken_of_code
 from comity.core.agent.registry import Registry
 from comity.core.call.admission import Refused
-from comity.core.call.limits import Limits
+from comity.core.call.limits import CITED_CHARS_MAX, Limits
 from comity.core.call.machine import State
 from comity.core.call.outside import Outside, agent_of
 from comity.core.call.token import Claims, verify
@@ -142,7 +142,7 @@ async def _receive(
         or _ended(claimed)
     )
     if refusal is None and parent is not None and (problem := named_id_problem(claimed.request_id, parent)):
-        refusal = Refused("IDENTITY_INVALID", f"request_id {ascii(claimed.request_id)[:64]} {problem}")
+        refusal = Refused("IDENTITY_INVALID", f"request_id {ascii(claimed.request_id)[:CITED_CHARS_MAX]} {problem}")
     if refusal is not None:
         return await _refuse(path, claimed, identity, refusal, remote)
     is_time_unsaid = spoken.time_field in kept(claimed.metadata, spoken.name)

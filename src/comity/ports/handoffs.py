@@ -8,6 +8,7 @@ from typing import Protocol
 from comity.core.handoff.machine import Handoff, State
 from comity.core.handoff.queue import Step
 from comity.core.journal.records import Record
+from comity.core.reading.page import ROWS_DEFAULT
 from comity.ports.journal import Then
 
 
@@ -45,7 +46,7 @@ class Handoffs(Protocol):
         """Return the handoffs that belong to a trace, or whose result was recorded in it."""
         ...
 
-    def find(self, *, states: Collection[State] = ..., lane: str | None = None, limit: int = 100) -> list[Handoff]:
+    def find(self, *, states: Collection[State] = ..., lane: str | None = None, limit: int = ROWS_DEFAULT) -> list[Handoff]:
         """Return handoffs, newest first."""
         ...
 

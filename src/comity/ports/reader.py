@@ -9,6 +9,7 @@ from comity.core.handoff.machine import Handoff, State
 from comity.core.journal.audit import Row
 from comity.core.journal.records import StoredCall
 from comity.core.reading import AuditFilter, Bucket, CallFilter, CallRow, Page, Traffic
+from comity.core.reading.page import ROWS_DEFAULT
 from comity.core.session.session import Session
 
 
@@ -49,7 +50,7 @@ class Reader(Protocol):
         """Return the audit rows of one call tree, in order."""
         ...
 
-    def audit_page(self, wanted: AuditFilter, cursor: str | None = None, limit: int = 100) -> Page[Row]:
+    def audit_page(self, wanted: AuditFilter, cursor: str | None = None, limit: int = ROWS_DEFAULT) -> Page[Row]:
         """Return audit rows that match a filter; if few match, a page may be short although more follow."""
         ...
 
@@ -65,7 +66,7 @@ class Reader(Protocol):
         """Return calls as they are listed, in the order of their ids; an unknown call is left out."""
         ...
 
-    def calls_page(self, wanted: CallFilter, cursor: str | None = None, limit: int = 100) -> Page[CallRow]:
+    def calls_page(self, wanted: CallFilter, cursor: str | None = None, limit: int = ROWS_DEFAULT) -> Page[CallRow]:
         """Return the calls that match a filter."""
         ...
 
@@ -85,7 +86,7 @@ class Reader(Protocol):
         ...
 
     def sessions_page(
-        self, *, tenant_id: str | None = None, user_id: str | None = None, cursor: str | None = None, limit: int = 100
+        self, *, tenant_id: str | None = None, user_id: str | None = None, cursor: str | None = None, limit: int = ROWS_DEFAULT
     ) -> Page[Session]:
         """Return sessions, the latest used first."""
         ...
@@ -97,7 +98,7 @@ class Reader(Protocol):
         target: str | None = None,
         tenant_id: str | None = None,
         cursor: str | None = None,
-        limit: int = 100,
+        limit: int = ROWS_DEFAULT,
     ) -> Page[Handoff]:
         """Return handoffs."""
         ...

@@ -17,6 +17,7 @@ from starlette.routing import BaseRoute, Router
 from starlette.routing import Route as Path
 
 from comity import Node
+from comity.core.call.limits import CITED_CHARS_MAX
 from comity.core.units import MS_PER_S
 from comity.errors import CallerError, ComityError, RefusedError, UnavailableError
 from comity.server import console, table
@@ -206,7 +207,7 @@ def _with_headers(send: Send, headers: tuple[tuple[bytes, bytes], ...]) -> Send:
 
 
 async def _unknown(scope: Scope, _receive: Receive, _send: Send) -> None:
-    raise CallerError(f"there is nothing at {ascii(scope['path'])[:80]}", code="HTTP_PATH_UNKNOWN")
+    raise CallerError(f"there is nothing at {ascii(scope['path'])[:CITED_CHARS_MAX]}", code="HTTP_PATH_UNKNOWN")
 
 
 def paths_of(state: State, routes: Iterable[Route]) -> list[BaseRoute]:

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from comity.core.envelope.envelope import Reply
+from comity.core.reading.page import ROWS_DEFAULT, Limit
 from comity.ports.reader import Reader
 from comity.runtime.call.tools import REASON_CHARS_MAX, Approval
 from comity.server.auth import seen_tenant
@@ -18,7 +19,7 @@ class ApprovalsQuery(Struct, frozen=True):
     """Which questions are wanted: waiting, decided or all."""
 
     state: str = "all"
-    limit: Annotated[int, Meta(ge=1, le=1_000)] = 100
+    limit: Limit = ROWS_DEFAULT
 
 
 class ApprovalView(Struct, frozen=True, kw_only=True):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from comity.core.journal.audit import Row, Verdict
 from comity.core.reading import AuditFilter, Page
+from comity.core.reading.page import ROWS_DEFAULT, Limit
 from comity.server.auth import seen_tenant
 from comity.server.guard import SAFE_HEADERS
 from comity.server.routes import Ask
@@ -31,7 +32,7 @@ class AuditQuery(Struct, frozen=True):
     agent: str | None = None
     since: int | None = None
     until: int | None = None
-    limit: Annotated[int, Meta(ge=1, le=1_000)] = 100
+    limit: Limit = ROWS_DEFAULT
     cursor: str | None = None
 
 

@@ -18,6 +18,7 @@ from typing import Final
 
 from starlette.routing import BaseRoute, Route
 
+from comity.core.call.limits import CITED_CHARS_MAX
 from comity.errors import CallerError
 from comity.server.guard import PAGE_HEADERS
 from comity.server.state import State
@@ -86,10 +87,10 @@ class Console:
         for step in name.split("/"):
             child = next((one for one in place.iterdir() if one.name == step), None) if place.is_dir() else None
             if child is None or step.startswith((".", "_")):
-                raise CallerError(f"the console has no file {ascii(name)[:80]}", code="HTTP_PATH_UNKNOWN")
+                raise CallerError(f"the console has no file {ascii(name)[:CITED_CHARS_MAX]}", code="HTTP_PATH_UNKNOWN")
             place = child
         if not place.is_file() or place.name.endswith(".py"):
-            raise CallerError(f"the console has no file {ascii(name)[:80]}", code="HTTP_PATH_UNKNOWN")
+            raise CallerError(f"the console has no file {ascii(name)[:CITED_CHARS_MAX]}", code="HTTP_PATH_UNKNOWN")
         return place.read_bytes()
 
 

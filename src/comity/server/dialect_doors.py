@@ -14,6 +14,7 @@ from starlette.routing import BaseRoute, Route
 
 from comity.core.access import Principal, Right
 from comity.core.call.admission import Refused
+from comity.core.call.limits import CITED_CHARS_MAX
 from comity.core.call.outside import outside_of
 from comity.core.envelope.envelope import Request, is_id
 from comity.core.tracing.query.ast import quote
@@ -140,7 +141,8 @@ def _disagreement(claimed: Request, principal: Principal, headers: Mapping[bytes
         said = headers.get(name)
         if said is not None and said.strip() != true:
             shown = said if is_id(said) else "something unprintable"
-            message = f"the header {name.decode().title()} says {shown[:64]}; the token and the body say {true[:64]}"
+            said = f"the header {name.decode().title()} says {shown[:CITED_CHARS_MAX]}"
+            message = f"{said}; the token and the body say {true[:CITED_CHARS_MAX]}"
             return Refused("IDENTITY_MISMATCH", message)
     if claims.sid and session and session != claims.sid:
         return Refused("IDENTITY_MISMATCH", "the document names another session than its token")

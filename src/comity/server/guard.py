@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from comity.core.call.limits import CITED_CHARS_MAX
 from comity.errors import CallerError, RefusedError
 from comity.server.settings import Settings
 
@@ -49,7 +50,7 @@ class Guard:
     def check_host(self, host: bytes) -> None:
         """Raise `CallerError` HTTP_HOST_UNKNOWN for a host name that is not this server's."""
         if host not in self._hosts and host.lower() not in self._hosts:
-            raise CallerError(f"this server is not {ascii(host.decode('latin-1'))[:80]}", code="HTTP_HOST_UNKNOWN")
+            raise CallerError(f"this server is not {ascii(host.decode('latin-1'))[:CITED_CHARS_MAX]}", code="HTTP_HOST_UNKNOWN")
 
     def check_origin(self, origin: bytes | None, site: bytes | None, *, is_page: bool) -> None:
         """Raise `RefusedError` HTTP_ORIGIN_REFUSED for a request that a page of another site makes."""

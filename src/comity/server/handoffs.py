@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from comity.contextcore.handoffs.manager import AsyncHandoffManager
 from comity.core.envelope.envelope import Error
 from comity.core.handoff.machine import ENDED, Entry, Handoff, Question, State
+from comity.core.reading.page import ROWS_DEFAULT, Limit
 from comity.errors import CallerError
 from comity.server.auth import seen_tenant
 from comity.server.problem import unknown
@@ -21,7 +22,7 @@ class HandoffsQuery(Struct, frozen=True):
 
     state: str | None = None
     target: str | None = None
-    limit: Annotated[int, Meta(ge=1, le=1_000)] = 100
+    limit: Limit = ROWS_DEFAULT
     cursor: str | None = None
 
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 from comity import Node
 from comity.contextcore.handoffs.receiver import AsyncHandoffReceiver
 from comity.core.agent.declaration import DeclarationError
+from comity.core.call.limits import CITED_CHARS_MAX
 from comity.core.handoff.machine import Handoff
 from comity.core.units import MS_PER_S
 from comity.errors import CallerError, ComityError, RefusedError, UnavailableError
@@ -26,7 +27,7 @@ HELD_MAX: Final = 10_000
 
 def lease_lost(handoff_id: str) -> RefusedError:
     """Return the error of a lease that holds nothing."""
-    return RefusedError(f"the lease of {ascii(handoff_id)[:80]} has ended", code="HANDOFF_LEASE_LOST")
+    return RefusedError(f"the lease of {ascii(handoff_id)[:CITED_CHARS_MAX]} has ended", code="HANDOFF_LEASE_LOST")
 
 
 class Held:

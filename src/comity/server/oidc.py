@@ -21,6 +21,7 @@ from starlette.routing import BaseRoute, Route
 
 from comity.core.access import Role
 from comity.core.access.claims import USER_LIFE_S_MAX, refused
+from comity.core.call.limits import CITED_CHARS_MAX
 from comity.core.envelope.envelope import is_id
 from comity.core.units import MS_PER_S
 from comity.engines.keys.extra import load_jwt
@@ -176,7 +177,8 @@ class SignIns:
         if not roles and told.default_role is not None:
             roles = (told.default_role,)
         if not roles:
-            raise refused("RIGHTS_MISSING", f"the provider gives {user_id[:64]} no role here; it belongs in {told.roles_claim}")
+            what = f"the provider gives {user_id[:CITED_CHARS_MAX]} no role here; it belongs in {told.roles_claim}"
+            raise refused("RIGHTS_MISSING", what)
         return SignedIn(user_id, tenant_id, roles)
 
     async def _key(self, kid: str, now_ms: int) -> tuple[Any, str]:
@@ -236,7 +238,7 @@ class _Step:
         """Return where the browser goes after the provider: to the console, with a code or what went wrong in the fragment."""
         try:
             if "error" in given:
-                raise refused("IDENTITY_REQUIRED", f"the provider did not sign in: {given['error'][:64]}")
+                raise refused("IDENTITY_REQUIRED", f"the provider did not sign in: {given['error'][:CITED_CHARS_MAX]}")
             code = await self._sign_ins.finish(given.get("state", ""), given.get("code", ""), now_ms)
         except ComityError as error:
             self._state.refusals.note(scope, error, now_ms)
@@ -288,7 +290,7 @@ def _check_url(url: str) -> None:
     parts = urlsplit(url)
     is_here = parts.hostname in ("127.0.0.1", "localhost", "::1")
     if parts.scheme != "https" and not (parts.scheme == "http" and is_here):
-        raise CallerError(f"{url[:80]!r} is no address of a provider: it must be https", field="oidc")
+        raise CallerError(f"{url[:CITED_CHARS_MAX]!r} is no address of a provider: it must be https", field="oidc")
 
 
 def _ask(url: str, form: dict[str, str] | None = None) -> dict[str, Any]:

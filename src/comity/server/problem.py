@@ -7,6 +7,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
+from comity.core.call.limits import CITED_CHARS_MAX
 from comity.core.document.payload import Problem
 from comity.errors import CODES, CallerError, ComityError
 from comity.server.status import status_of
@@ -67,7 +68,7 @@ def pointer(path: str) -> str:
 
 def unknown(what: str, name: str) -> CallerError:
     """Return the error for something that does not exist, or that the token may not see."""
-    return CallerError(f"there is no {what} {ascii(name)[:80]}", code="HTTP_RESOURCE_UNKNOWN")
+    return CallerError(f"there is no {what} {ascii(name)[:CITED_CHARS_MAX]}", code="HTTP_RESOURCE_UNKNOWN")
 
 
 encode = msgspec.json.Encoder().encode

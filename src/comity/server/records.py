@@ -12,6 +12,7 @@ from comity.core.envelope.envelope import Reply
 from comity.core.journal.audit import Row
 from comity.core.journal.records import StoredCall
 from comity.core.reading import AuditFilter, Bucket, CallFilter, CallRow, Edge, Page
+from comity.core.reading.page import ROWS_DEFAULT, Limit
 from comity.errors import CODES
 from comity.ports.reader import Reader
 from comity.server.auth import seen_tenant
@@ -20,7 +21,6 @@ from comity.server.routes import Ask
 
 TREE_MAX: Final = 20_000
 PAUSES_MAX: Final = 500
-Limit = Annotated[int, Meta(ge=1, le=1_000)]
 
 
 NAMES: Final = {
@@ -48,7 +48,7 @@ class CallsQuery(Struct, frozen=True, rename=NAMES):
     cost_min: float | None = None
     q: str | None = None
     roots: bool = False
-    limit: Limit = 100
+    limit: Limit = ROWS_DEFAULT
     cursor: str | None = None
 
 

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from comity.core.access import Principal, Right
+from comity.core.call.limits import CITED_CHARS_MAX
 from comity.core.document.payload import Problem
 from comity.core.envelope.envelope import is_id
 from comity.errors import CallerError
@@ -136,6 +137,6 @@ def read_query(raw: bytes, kind: type[Struct] | None) -> Any:
 
 
 def _wrong_query(name: str, message: str) -> CallerError:
-    shown = ascii(name)[1:-1][:80]
+    shown = ascii(name)[1:-1][:CITED_CHARS_MAX]
     problem = Problem(shown, message)
     return CallerError(f"{shown or 'query'}: {message}", code="HTTP_QUERY_INVALID", problems=(problem,))

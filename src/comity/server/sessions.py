@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
-from msgspec import Meta, Struct, to_builtins
+from msgspec import Struct, to_builtins
 
 from comity.core.access import Right
+from comity.core.reading.page import ROWS_DEFAULT, Limit
 from comity.core.redaction.vault import TOKEN
 from comity.core.session.conversation import Turn
 from comity.core.session.session import Session
@@ -20,7 +21,7 @@ class SessionsQuery(Struct, frozen=True):
     """Whose sessions are wanted; of the operator's own choice, of which tenant."""
 
     user: str | None = None
-    limit: Annotated[int, Meta(ge=1, le=1_000)] = 100
+    limit: Limit = ROWS_DEFAULT
     cursor: str | None = None
 
 

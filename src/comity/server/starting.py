@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from comity.core.access import Principal
+from comity.core.call.limits import CITED_CHARS_MAX
 from comity.core.call.outside import Outside, outside_of
 from comity.core.workflow.model import Definition
 from comity.errors import RefusedError
@@ -54,7 +55,7 @@ def check_run(principal: Principal, definition: Definition, library: Mapping[str
         for name in one.uses:
             part = library.get(name)
             if part is None:
-                message = f"the token has a scope, and what workflow {name[:64]} calls is not known"
+                message = f"the token has a scope, and what workflow {name[:CITED_CHARS_MAX]} calls is not known"
                 raise RefusedError(message, code="RIGHTS_SCOPE_EXCEEDED")
             if name not in parts:
                 parts[name] = part

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from contextlib import aclosing
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 
+from comity.core.reading.page import ROWS_DEFAULT, Limit
 from comity.core.workflow.check import check_text
 from comity.core.workflow.model import Definition, Kind
 from comity.runtime.workflow.handle import RunHandle
@@ -85,7 +86,7 @@ class RunsQuery(Struct, frozen=True):
 
     status: str | None = None
     workflow: str | None = None
-    limit: Annotated[int, Meta(ge=1, le=1_000)] = 100
+    limit: Limit = ROWS_DEFAULT
 
 
 class Runs(Struct, frozen=True):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -9,8 +11,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import comity
+from comity.core.access.claims import Kind
+from comity.core.access.principal import Principal
+from comity.core.access.scope import Scope
 from comity.core.call import limits
-from comity.core.call.limits import CALLS_CEILING, CHAIN_MAX, FAN_OUT_CEILING, REFUSAL_PAUSE_MS_MAX, TIMEOUT_MS_CEILING, Limits
+from comity.core.call.limits import (
+    CALLS_CEILING,
+    CHAIN_MAX,
+    CITED_CHARS_MAX,
+    FAN_OUT_CEILING,
+    REFUSAL_PAUSE_MS_MAX,
+    TIMEOUT_MS_CEILING,
+    Limits,
+)
+from comity.errors import RefusedError
 
 CEILINGS: Final = {
     "depth_max": CHAIN_MAX,
@@ -138,3 +153,12 @@ def test_a_refusal_is_kept_back_from_who_asked_more_often_than_a_whole_tree_may_
     limits = Limits(calls_max=5)
     assert [limits.pause_ms(asked) for asked in (1, 5, 6, 7, 8)] == [0, 0, 2, 4, 8]
     assert limits.pause_ms(15) == limits.pause_ms(10**9) == REFUSAL_PAUSE_MS_MAX
+
+
+def test_a_message_cites_of_a_name_what_a_named_limit_allows():
+    cut_by_number = re.compile(r"(Error|refused|Refused|Refusal|BadRequest)\(.*\[:[3-8]\d\]")
+    lines = ((path, line) for path in Path(comity.__file__).parent.rglob("*.py") for line in path.read_text().splitlines())
+    assert [(path.name, line) for path, line in lines if cut_by_number.search(line)] == []
+    with pytest.raises(RefusedError) as raised:
+        Principal(Kind.AGENT, "ann", "u", "t", frozenset(), Scope.of("call:ann")).check_call("x" * 100, "y" * 100)
+    assert str(raised.value).endswith(f" {'x' * CITED_CHARS_MAX} {'y' * CITED_CHARS_MAX}")

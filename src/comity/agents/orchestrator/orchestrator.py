@@ -15,6 +15,7 @@ from comity.agents.orchestrator.settings import FRESH_MS, Settings
 from comity.agents.orchestrator.turn import Turn
 from comity.agents.orchestrator.work import shown
 from comity.core.agent.agent import DeclarationError
+from comity.core.call.limits import CITED_CHARS_MAX
 from comity.core.envelope.envelope import Reply
 from comity.core.orchestration import monitor
 from comity.core.orchestration.aggregate import STRATEGIES, SYNTHESISE, Strategy
@@ -183,7 +184,7 @@ class Orchestrator(Agent):
     async def _undo(self, ctx: Context, lesson_id: str) -> Reply[Any]:
         """Forget a lesson of this user, as if it had never been learnt."""
         if not ctx.memory.drop_note(lesson_id):
-            return Reply.failure(f"there is no lesson {lesson_id[:64]!r}", code=UNKNOWN_LESSON)
+            return Reply.failure(f"there is no lesson {lesson_id[:CITED_CHARS_MAX]!r}", code=UNKNOWN_LESSON)
         return Reply.success({"lesson_id": lesson_id, "lessons": len(ctx.memory.notes)})
 
     async def _lessons(self, ctx: Context) -> list[dict[str, Any]]:

@@ -28,6 +28,7 @@ from comity.core.handoff.machine import (
     Handoff,
     State,
 )
+from comity.core.reading.page import ROWS_DEFAULT
 from comity.core.units import MS_PER_S
 from comity.engines.sqlite.wakeups import EVERY
 from comity.engines.tempo import TempoStore
@@ -302,7 +303,7 @@ class AsyncHandoffManager(HandoffHost):
         return desk.content.shown(await desk.change(handoff_id, Cancel(desk.masked(reason))))
 
     async def list_handoffs(
-        self, *, states: Collection[State | str] = _ANY_STATE, to_agent: str | None = None, limit: int = 100
+        self, *, states: Collection[State | str] = _ANY_STATE, to_agent: str | None = None, limit: int = ROWS_DEFAULT
     ) -> list[Handoff]:
         """Return at most `limit` of this user's handoffs, newest first: those in `states`, and to `to_agent` if it is named."""
         is_known = not isinstance(states, str) and all(isinstance(one, str) and one in _ANY_STATE for one in states)
@@ -316,7 +317,7 @@ class AsyncHandoffManager(HandoffHost):
         found = desk.queue.find(states=[State(one) for one in states], lane=lane, limit=limit)
         return [desk.content.shown(one) for one in found if self._is_mine(one)]
 
-    async def dead_letters(self, *, limit: int = 100) -> list[Handoff]:
+    async def dead_letters(self, *, limit: int = ROWS_DEFAULT) -> list[Handoff]:
         """Return the handoffs that ended without a result though no caller withdrew them; each says why."""
         return await self.list_handoffs(states=sorted(DEAD), limit=limit)
 

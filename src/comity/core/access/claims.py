@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from comity.core.access.rights import Role
-from comity.core.call.limits import CALLS_CEILING, CHAIN_MAX, FAN_OUT_CEILING, TIMEOUT_MS_CEILING, Limits
+from comity.core.call.limits import CALLS_CEILING, CHAIN_MAX, CITED_CHARS_MAX, FAN_OUT_CEILING, TIMEOUT_MS_CEILING, Limits
 from comity.core.envelope.envelope import is_id
 from comity.errors import RefusedError
 
@@ -149,7 +149,7 @@ def read(body: bytes, kind: Kind) -> Claims:
     if not all(map(is_id, names)) or (claims.sid and not is_id(claims.sid)):
         raise refused("IDENTITY_FORGED", "the token's claims do not name issuer, audience, subject, tenant and token id")
     if claims.sub != f"{'agent' if kind is Kind.AGENT else 'user'}:{claims.name}":
-        raise refused("IDENTITY_FORGED", f"a token of type {kind} cannot be about {claims.sub[:64]}")
+        raise refused("IDENTITY_FORGED", f"a token of type {kind} cannot be about {claims.sub[:CITED_CHARS_MAX]}")
     longest = AGENT_LIFE_S_MAX if kind is Kind.AGENT else USER_LIFE_S_MAX
     if not claims.iat <= claims.exp <= claims.iat + longest or claims.nbf > claims.exp:
         raise refused("IDENTITY_FORGED", f"a token of type {kind} lives {longest} s at most")
@@ -180,7 +180,7 @@ def check_time(claims: Claims, *, now_s: float) -> None:
 def check_audience(claims: Claims, audience: str) -> None:
     """Raise `RefusedError` for a token that was made for another node."""
     if claims.aud != audience:
-        raise refused("IDENTITY_WRONG_AUDIENCE", f"the token is for {claims.aud[:64]}, not for {audience}", claims)
+        raise refused("IDENTITY_WRONG_AUDIENCE", f"the token is for {claims.aud[:CITED_CHARS_MAX]}, not for {audience}", claims)
 
 
 def refused(code: str, message: str, claims: Claims | None = None) -> RefusedError:

@@ -7,6 +7,7 @@ from msgspec import Struct
 from comity.core.access.claims import Claims, Kind
 from comity.core.access.rights import AGENT_RIGHTS, NODE_RIGHTS, RIGHTS_OF, Right, Role
 from comity.core.access.scope import Scope
+from comity.core.call.limits import CITED_CHARS_MAX
 from comity.errors import RefusedError
 
 
@@ -66,7 +67,7 @@ class Principal(Struct, frozen=True):
         if not (self.is_agent or self.scope.words):
             return
         if not self.scope.allows_call(agent.partition("/")[0], capability):
-            message = f"the token's scope does not allow {agent[:64]} {capability[:64]}"
+            message = f"the token's scope does not allow {agent[:CITED_CHARS_MAX]} {capability[:CITED_CHARS_MAX]}"
             raise RefusedError(message, code="RIGHTS_SCOPE_EXCEEDED")
 
 

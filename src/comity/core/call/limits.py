@@ -26,6 +26,7 @@ ID_CHARS_MAX: Final = 256
 NAME_CHARS_MAX: Final = 128
 OBJECTIVE_CHARS_MAX: Final = 2_000
 ERROR_CHARS_MAX: Final = 10_000
+CITED_CHARS_MAX: Final = 64  # of a name or text of another that a message repeats
 # Lists in the envelope.
 HINTS_MAX: Final = 64
 WARNINGS_MAX: Final = 100

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from comity.core.call.limits import CITED_CHARS_MAX
 from comity.core.envelope.envelope import Error, Reply, Status
 from comity.core.session.conversation import clip
 from comity.errors import AGENT_CODES, CODES, ComityError
@@ -66,7 +67,7 @@ def problem_of(reply: Reply, data: Any, told: Collection[str]) -> str:
         return f"the code {error.code}"
     for name in reply.metadata:
         if is_own_metadata(name) and name not in told:
-            return f"the metadata {name[:40]}"
+            return f"the metadata {name[:CITED_CHARS_MAX]}"
     if reply.status is Status.NEEDS_INPUT and isinstance(data, dict) and APPROVAL_ID in data:
         return f"the {APPROVAL_ID} of a question to a person"
     return ""

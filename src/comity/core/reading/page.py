@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import base64
 import binascii
-from typing import Any, Final, Generic
+from typing import Annotated, Any, Final, Generic
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 from typing_extensions import TypeVar
 
+from comity.core.call.limits import CITED_CHARS_MAX
 from comity.errors import CallerError
 
+ROWS_DEFAULT: Final = 100
+ROWS_MAX: Final = 1_000
+Limit = Annotated[int, Meta(ge=1, le=ROWS_MAX)]
 _CURSOR_CHARS_MAX: Final = 1_024
 Item = TypeVar("Item", default=Any)
 _encode = msgspec.json.Encoder().encode
@@ -49,4 +53,4 @@ def _is_kept(value: Any) -> bool:
 
 
 def _unknown(cursor: str) -> CallerError:
-    return CallerError(f"cursor {ascii(cursor)[:40]} was not given by a page", code="HTTP_QUERY_INVALID")
+    return CallerError(f"cursor {ascii(cursor)[:CITED_CHARS_MAX]} was not given by a page", code="HTTP_QUERY_INVALID")

@@ -19,6 +19,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
+from comity.core.call.limits import CITED_CHARS_MAX
 from comity.core.expression import EvaluationError, Expression, ExpressionError, MissingError
 from comity.core.workflow.jsonpath import compile_query
 from comity.errors import CallerError
@@ -159,7 +160,9 @@ def _text(text: str) -> Render | None:
             piece = part if isinstance(part, str) else _printed(part, part.render(variables))
             chars += len(piece)
             if chars > TEXT_CHARS_MAX:
-                raise MappingError(f"the text that begins with {text[:40]!r} has more than {TEXT_CHARS_MAX} characters")
+                raise MappingError(
+                    f"the text that begins with {text[:CITED_CHARS_MAX]!r} has more than {TEXT_CHARS_MAX} characters"
+                )
             pieces.append(piece)
         return "".join(pieces)
 

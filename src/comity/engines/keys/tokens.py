@@ -24,6 +24,7 @@ from comity.core.access.claims import (
 )
 from comity.core.access.rights import Role
 from comity.core.access.scope import Scope
+from comity.core.call.limits import CITED_CHARS_MAX
 from comity.core.units import MS_PER_S
 from comity.engines.keys.extra import load_cryptography, load_jwt
 from comity.engines.keys.ring import ALGORITHM, Key, KeyRing, decode_bytes
@@ -143,14 +144,16 @@ class Tokens:
         claims = read(body, kind)  # believed only once the signature fits: it names whose key to try
         found = self.ring.find(claims.iss, kid, now_ms) if isinstance(kid, str) else None
         if found is None:
-            raise refused("IDENTITY_FORGED", f"no key of {claims.iss[:64]} that this node trusts signed the token")
+            raise refused("IDENTITY_FORGED", f"no key of {claims.iss[:CITED_CHARS_MAX]} that this node trusts signed the token")
         key, peer = found
         self._check_signature(token, key)
         if peer is not None:
             if kind is not Kind.AGENT:
                 raise refused("IDENTITY_FORGED", f"{peer.issuer} may vouch for its agents, not for users of this node")
             if claims.tid not in peer.tenants:
-                raise refused("IDENTITY_MISMATCH", f"{peer.issuer} may not speak for tenant {claims.tid[:64]}", claims)
+                raise refused(
+                    "IDENTITY_MISMATCH", f"{peer.issuer} may not speak for tenant {claims.tid[:CITED_CHARS_MAX]}", claims
+                )
             if not Scope.of(peer.scope).includes(Scope.of(claims.scope)):
                 raise refused("RIGHTS_SCOPE_EXCEEDED", f"{peer.issuer} may not grant the scope of the token")
         return Verified(claims, key.kid)

@@ -8,6 +8,7 @@ from comity.core.handoff.machine import Handoff, State
 from comity.core.journal.audit import Row
 from comity.core.journal.records import Document, StoredCall
 from comity.core.reading import AuditFilter, Bucket, CallFilter, CallRow, Page, Traffic, read_cursor, write_cursor
+from comity.core.reading.page import ROWS_DEFAULT
 from comity.core.session import parts
 from comity.core.session.session import Session
 from comity.engines.memory.journal import MemoryJournal
@@ -44,7 +45,7 @@ class MemoryReader:
         """Return what is kept of an accepted call."""
         return self._journal.call(request_id)
 
-    def calls_page(self, wanted: CallFilter, cursor: str | None = None, limit: int = 100) -> Page[CallRow]:
+    def calls_page(self, wanted: CallFilter, cursor: str | None = None, limit: int = ROWS_DEFAULT) -> Page[CallRow]:
         """Return the calls that a filter lets pass, newest first."""
         return self._caught_up().calls(wanted, cursor, limit)
 
@@ -69,7 +70,7 @@ class MemoryReader:
         """Return which agent called which since a time, and how often calls were refused."""
         return self._caught_up().traffic(since, tenant_id)
 
-    def audit_page(self, wanted: AuditFilter, cursor: str | None = None, limit: int = 100) -> Page[Row]:
+    def audit_page(self, wanted: AuditFilter, cursor: str | None = None, limit: int = ROWS_DEFAULT) -> Page[Row]:
         """Return audit rows that a filter lets pass, newest first."""
         below = None if cursor is None else int(read_cursor(cursor, int)[0])
         kept = self._journal.rows(root_id=wanted.root_id)
@@ -77,7 +78,7 @@ class MemoryReader:
         return Page(found[:limit], write_cursor(found[limit - 1].id) if len(found) > limit else None)
 
     def sessions_page(
-        self, *, tenant_id: str | None = None, user_id: str | None = None, cursor: str | None = None, limit: int = 100
+        self, *, tenant_id: str | None = None, user_id: str | None = None, cursor: str | None = None, limit: int = ROWS_DEFAULT
     ) -> Page[Session]:
         """Return sessions, the latest used first."""
         stored = [self._journal.load_session(key) for key, _ in self._journal.list_documents(Document.SESSION)]
@@ -97,7 +98,7 @@ class MemoryReader:
         target: str | None = None,
         tenant_id: str | None = None,
         cursor: str | None = None,
-        limit: int = 100,
+        limit: int = ROWS_DEFAULT,
     ) -> Page[Handoff]:
         """Return handoffs, newest first."""
         kept = self._journal.handoffs.find(states=states, limit=2**31)

@@ -22,6 +22,7 @@ from comity.core.handoff.machine import Handoff, State
 from comity.core.handoff.queue import Step, Sweep, Want, perform
 from comity.core.journal.records import Record
 from comity.core.journal.retention import Keep, is_doomed
+from comity.core.reading.page import ROWS_DEFAULT
 from comity.engines.sqlite import handoff_rows as handoff_tables
 from comity.engines.sqlite import wakeups as bells
 from comity.engines.sqlite.wakeups import Bell, Heard, Ringer, Rings, rings_of
@@ -122,7 +123,9 @@ class SqliteHandoffs:
         with self._reading() as connection:
             return handoff_tables.read_trace(connection, trace_id)
 
-    def find(self, *, states: Collection[State] = tuple(State), lane: str | None = None, limit: int = 100) -> list[Handoff]:
+    def find(
+        self, *, states: Collection[State] = tuple(State), lane: str | None = None, limit: int = ROWS_DEFAULT
+    ) -> list[Handoff]:
         """Return handoffs, newest first."""
         marks = ",".join("?" * len(states))
         where, values = (" AND lane = ?", (lane,)) if lane is not None else ("", ())
@@ -252,7 +255,9 @@ class MemoryHandoffs:
         """Return the handoffs that belong to a trace, or whose result was recorded in it."""
         return [one for one in self._shelf.values() if one.result_trace_id == trace_id]
 
-    def find(self, *, states: Collection[State] = tuple(State), lane: str | None = None, limit: int = 100) -> list[Handoff]:
+    def find(
+        self, *, states: Collection[State] = tuple(State), lane: str | None = None, limit: int = ROWS_DEFAULT
+    ) -> list[Handoff]:
         """Return handoffs, newest first."""
         newest = reversed(self._shelf.values())
         return list(islice((one for one in newest if one.state in states and lane in {None, one.lane}), limit))

@@ -17,6 +17,7 @@ from comity.core.handoff.machine import Handoff, State
 from comity.core.journal.audit import Row
 from comity.core.journal.records import PAUSED_AT, RUNS_ON, Document, StoredCall, StoredSession
 from comity.core.reading import AuditFilter, Bucket, CallFilter, CallRow, Page, Traffic, read_cursor, write_cursor
+from comity.core.reading.page import ROWS_DEFAULT
 from comity.core.session import parts
 from comity.core.session.session import Session
 from comity.engines.cipher import TRIED_MAX
@@ -261,7 +262,7 @@ class StoreReader:
 
     # --- pages ---
 
-    def calls_page(self, wanted: CallFilter, cursor: str | None = None, limit: int = 100) -> Page[CallRow]:
+    def calls_page(self, wanted: CallFilter, cursor: str | None = None, limit: int = ROWS_DEFAULT) -> Page[CallRow]:
         """Return the calls that a filter lets pass, newest first. While the index is made a page may hold less."""
         index = self._near()
         return self._parts().page(wanted, cursor, limit) if index is None else index.calls(wanted, cursor, limit)
@@ -345,7 +346,7 @@ class StoreReader:
         with self._reading():
             return read_root_rows(self._connection, after_id, until_id)
 
-    def audit_page(self, wanted: AuditFilter, cursor: str | None = None, limit: int = 100) -> Page[Row]:
+    def audit_page(self, wanted: AuditFilter, cursor: str | None = None, limit: int = ROWS_DEFAULT) -> Page[Row]:
         """Return audit rows that a filter lets pass, newest first; of rare ones a page may hold less than it could."""
         high = self.head_id() if cursor is None else int(read_cursor(cursor, int)[0]) - 1
         if wanted.root_id is not None:
@@ -367,7 +368,7 @@ class StoreReader:
         return Page(found, write_cursor(high + 1) if high > 0 else None)
 
     def sessions_page(
-        self, *, tenant_id: str | None = None, user_id: str | None = None, cursor: str | None = None, limit: int = 100
+        self, *, tenant_id: str | None = None, user_id: str | None = None, cursor: str | None = None, limit: int = ROWS_DEFAULT
     ) -> Page[Session]:
         """Return sessions, the latest used first."""
         where, values = ["kind = 'session'"], list[Any]()
@@ -396,7 +397,7 @@ class StoreReader:
         target: str | None = None,
         tenant_id: str | None = None,
         cursor: str | None = None,
-        limit: int = 100,
+        limit: int = ROWS_DEFAULT,
     ) -> Page[Handoff]:
         """Return handoffs, newest first."""
         where, values = [f"state IN ({','.join('?' * len(states))})"], list[Any](states)

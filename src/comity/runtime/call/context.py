@@ -15,6 +15,7 @@ from comity.core.document.checks import take, take_text, take_whole
 from comity.core.document.payload import unpack_long
 from comity.core.envelope.envelope import Background, ExpectedOutput, Priority, Reply, Request
 from comity.core.envelope.usage import Usage, priced
+from comity.core.reading.page import ROWS_DEFAULT
 from comity.core.tracing.span import Kind
 from comity.errors import RefusedError
 from comity.runtime.call.binding import UNSAID, AnyContext, Bound, Given, Result, aim
@@ -284,7 +285,7 @@ class Context(Struct, eq=False, gc=False):
         audience: str | None = None,
         min_confidence: float | None = None,
         time_range: str | None = "24h",
-        limit: int = 100,
+        limit: int = ROWS_DEFAULT,
         applies_to: str | None = None,
         category: str | None = None,
         project_id: str = "",

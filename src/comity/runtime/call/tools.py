@@ -29,7 +29,7 @@ from comity.core.agent.running import LOOP, THREAD, RunIn, place_of
 from comity.core.agent.tool import Risk, Tool
 from comity.core.call import admission
 from comity.core.call.admission import Refused as Refusal
-from comity.core.call.limits import INPUTS_BYTES_MAX, REPLY_BYTES_MAX
+from comity.core.call.limits import CITED_CHARS_MAX, INPUTS_BYTES_MAX, REPLY_BYTES_MAX
 from comity.core.call.machine import PAUSED
 from comity.core.document.checks import rejected
 from comity.core.document.foreign_errors import told
@@ -293,7 +293,7 @@ class Toolbox:
         if not isinstance(name, str) or name not in self._tools:
             close = nearest(request.capability, self._tools if offered is None else offered)
             hint = f"; did you mean {' or '.join(close)}?" if close else ""
-            return Refusal("TOOL_UNKNOWN", f"no tool {request.capability[:64]!r}{hint}")
+            return Refusal("TOOL_UNKNOWN", f"no tool {request.capability[:CITED_CHARS_MAX]!r}{hint}")
         facts = {"agent": request.source, "tool": name}
         if offered is not None and name not in offered:
             return Refusal("TOOL_NOT_PERMITTED", f"{name} is not offered to {request.source}", facts=facts)

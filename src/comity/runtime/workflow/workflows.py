@@ -23,6 +23,7 @@ from comity.core.envelope.envelope import Error, Reply, Request
 from comity.core.envelope.envelope import Status as ReplyStatus
 from comity.core.envelope.request_id import chosen_id_problem
 from comity.core.journal.records import Document, Settled, StoredCall, fingerprint
+from comity.core.reading.page import ROWS_DEFAULT
 from comity.core.tracing import trace_context
 from comity.core.tracing.trace_context import TraceContext
 from comity.core.units import NS_PER_MS
@@ -317,7 +318,12 @@ class Workflows(Telling):
         return RunHandle(self, run_id)
 
     def list(
-        self, *, status: Status | str | None = None, workflow: str | None = None, tenant_id: str | None = None, limit: int = 100
+        self,
+        *,
+        status: Status | str | None = None,
+        workflow: str | None = None,
+        tenant_id: str | None = None,
+        limit: int = ROWS_DEFAULT,
     ) -> list[RunRecord]:
         """Return runs, newest first, at most `limit`."""
         found = (self._runs[one.run_id].view() if one.run_id in self._runs else one for one in self.store.records())

@@ -10,6 +10,8 @@ from typing import Final
 
 from msgspec import Struct
 
+from comity.core.call.limits import CITED_CHARS_MAX
+
 SECOND_NS: Final = 10**9
 LIMIT_DEFAULT: Final = 20
 LIMIT_MAX: Final = 10_000
@@ -123,7 +125,7 @@ def _whole(given: Mapping[str, str], name: str, otherwise: int, *, least: int) -
     if not text:
         return otherwise
     if not re.fullmatch(r"-?[0-9]{1,19}", text):
-        raise BadRequest(f'invalid {name}: "{text[:32]}" is not a whole number')
+        raise BadRequest(f'invalid {name}: "{text[:CITED_CHARS_MAX]}" is not a whole number')
     if int(text) < least:
         raise BadRequest(f"invalid {name}: must be at least {least}")
     return int(text)
@@ -138,7 +140,7 @@ def _moment(given: Mapping[str, str], name: str, otherwise: int) -> int:
         return int(text) if len(text) > 10 else int(text) * SECOND_NS
     if re.fullmatch(r"[0-9]{1,10}\.[0-9]{1,12}", text):
         return int(float(text) * SECOND_NS)
-    raise BadRequest(f'invalid {name}: "{text[:32]}" is not a time in seconds')
+    raise BadRequest(f'invalid {name}: "{text[:CITED_CHARS_MAX]}" is not a time in seconds')
 
 
 def _duration(text: str, name: str) -> int:
@@ -152,10 +154,10 @@ def _duration(text: str, name: str) -> int:
             parts.append(float(found[1]) * unit)
             at = found.end()
         if not parts or at != len(text):
-            raise BadRequest(f'invalid {name}: "{text[:32]}" is no duration') from None
+            raise BadRequest(f'invalid {name}: "{text[:CITED_CHARS_MAX]}" is no duration') from None
         return int(sum(parts))
     if not math.isfinite(seconds) or not 0 <= seconds <= 10**9:
-        raise BadRequest(f'invalid {name}: "{text[:32]}" is no duration')
+        raise BadRequest(f'invalid {name}: "{text[:CITED_CHARS_MAX]}" is no duration')
     return int(seconds * SECOND_NS)
 
 
@@ -164,7 +166,7 @@ def _query_of_tags(given: Mapping[str, str]) -> str:
     conditions = []
     for key, value in _PAIR.findall(given.get("tags", "")):
         if not _NAME.fullmatch(key):
-            raise BadRequest(f'invalid tags: "{key[:64]}" is no name')
+            raise BadRequest(f'invalid tags: "{key[:CITED_CHARS_MAX]}" is no name')
         text = json.loads(value) if value.startswith('"') else value
         named = {"name": "name", "status": "status", "root.name": "rootName", "root.service.name": "rootServiceName"}
         field = named.get(key, f".{key}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
+from comity.core.call.limits import CITED_CHARS_MAX
 from comity.core.tracing.span import Span
 from comity.server.tempo.parameters import BadRequest
 
@@ -34,7 +35,7 @@ def scopes(spans: Iterable[Span], *, scope: str = "", limit: int) -> dict[str, l
     elif scope in SCOPES:
         wanted = (scope,)
     else:
-        raise BadRequest(f"invalid scope: {scope[:32]}")
+        raise BadRequest(f"invalid scope: {scope[:CITED_CHARS_MAX]}")
     found: dict[str, set[str]] = {name: set() for name in wanted}
     for span in spans:
         for name, attributes in _attributes(span):

@@ -14,6 +14,7 @@ from comity.core.handoff.holder import is_process, node_of
 from comity.core.handoff.machine import Handoff, State
 from comity.core.handoff.queue import Step, perform_all
 from comity.core.journal.records import Record
+from comity.core.reading.page import ROWS_DEFAULT
 from comity.engines.sqlite.handoffs import MemoryHandoffs, sweeps
 from comity.engines.sqlite.wakeups import Heard, Rings, rings_of
 from comity.testing.sim.faults import Kind
@@ -160,7 +161,9 @@ class SimHandoffs:
         self._read("handoffs by trace")
         return self._queue.by_trace(trace_id)
 
-    def find(self, *, states: Collection[State] = tuple(State), lane: str | None = None, limit: int = 100) -> list[Handoff]:
+    def find(
+        self, *, states: Collection[State] = tuple(State), lane: str | None = None, limit: int = ROWS_DEFAULT
+    ) -> list[Handoff]:
         """Return handoffs, newest first."""
         self._read("handoffs by state")
         return self._queue.find(states=states, lane=lane, limit=limit)

@@ -9,6 +9,7 @@ from importlib.resources import files
 from typing import Any, Final
 
 from comity.agents.orchestrator.catalogue import Offer
+from comity.core.call.limits import CITED_CHARS_MAX
 from comity.core.orchestration.intent.stems import stems
 from comity.core.orchestration.split.split import TEXT_MAX
 from comity.core.workflow.check import Catalog
@@ -59,7 +60,7 @@ def names() -> tuple[str, ...]:
 def text(template: str, *, name: str = "") -> str:
     """Return the text of a template, with another name if one is given. Raises `CallerError` for an unknown template."""
     if template not in names():
-        raise CallerError(f"there is no template {template[:64]!r}; there are {', '.join(names())}")
+        raise CallerError(f"there is no template {template[:CITED_CHARS_MAX]!r}; there are {', '.join(names())}")
     found = (files(__package__) / f"{template}.yaml").read_text(encoding="utf-8")
     return re.sub(r"^workflow: .*$", f"workflow: {name}", found, count=1, flags=re.MULTILINE) if name else found
 

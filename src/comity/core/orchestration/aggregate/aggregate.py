@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from comity.core.agent.registry import nearest
+from comity.core.call.limits import CITED_CHARS_MAX
 from comity.core.envelope.envelope import Reply, Status
 from comity.core.orchestration.aggregate.component import Component, Part, components
 from comity.core.orchestration.aggregate.consensus import Agreement, agreement
@@ -34,7 +35,7 @@ def aggregate(
     if strategy not in known:
         near = nearest(strategy, known) or sorted(known)
         raise CallerError(
-            f"there is no strategy {strategy[:64]!r}; there are {', '.join(near)}", code="INPUT_VALIDATION_FAILED"
+            f"there is no strategy {strategy[:CITED_CHARS_MAX]!r}; there are {', '.join(near)}", code="INPUT_VALIDATION_FAILED"
         )
     found = components(parts, given)
     good = [one for one in found if one.is_good]

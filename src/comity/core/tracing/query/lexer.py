@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from comity.core.call.limits import CITED_CHARS_MAX
 from comity.core.tracing.query.ast import (
     AGGREGATES,
     ARITHMETIC,
@@ -161,7 +162,7 @@ class _Scanner:
                 raise self.error(f"{number} is too large", start, "a 64-bit float")
             return Token(Lex.LITERAL, number, start, value)
         if len(number) > 20 or int(number) > INT64_MAX:
-            raise self.error(f"{number[:40]} is too large", start, "a 64-bit integer")
+            raise self.error(f"{number[:CITED_CHARS_MAX]} is too large", start, "a 64-bit integer")
         return Token(Lex.LITERAL, number, start, int(number))
 
     def _string(self, start: int) -> Token:
