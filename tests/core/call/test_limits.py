@@ -160,5 +160,5 @@ def test_a_message_cites_of_a_name_what_a_named_limit_allows():
     lines = ((path, line) for path in Path(comity.__file__).parent.rglob("*.py") for line in path.read_text().splitlines())
     assert [(path.name, line) for path, line in lines if cut_by_number.search(line)] == []
     with pytest.raises(RefusedError) as raised:
-        Principal(Kind.AGENT, "ann", "u", "t", frozenset(), Scope.of("call:ann")).check_call("x" * 100, "y" * 100)
+        Principal(Kind.AGENT, "ann", "u", "t", frozenset(), Scope.of("call:ann/x")).check_call("x" * 100, "y" * 100)
     assert str(raised.value).endswith(f" {'x' * CITED_CHARS_MAX} {'y' * CITED_CHARS_MAX}")
