@@ -1,4 +1,4 @@
-"""National and tax numbers of people in some fifty countries, judged by python-stdnum under the label of their country."""
+"""National and tax numbers of people in some seventy countries, judged by python-stdnum under the label of their country."""
 
 from __future__ import annotations
 
@@ -10,180 +10,18 @@ from typing import Final
 from comity.core.redaction.checksums import standard
 from comity.core.redaction.detector import Category
 from comity.core.redaction.labelled import LabelledDetector, Rule
+from comity.core.redaction.registers import PERSONAL, TAX
 from comity.core.redaction.shapes import AFTER, BEFORE, LatePattern, digits_of
 from comity.core.redaction.spelling import with_plain_letters
 
-# The module of python-stdnum, and the words that name its number.
-_PERSONAL: Final = {
-    "ar.dni": r"dni argentino|documento nacional",
-    "insured": r"svnr|sv-?nummer|rvnr|rv-?nummer|sozialversicherungsnummer|rentenversicherungsnummer",
-    "social": r"versicherungsnummer",
-    "be.nn": r"rijksregister(?:nummer)?|num[eé]ro (?:de registre )?national|registre national|insz|niss",
-    "bg.egn": r"егн|egn|ucn",
-    "ch.ssn": r"ahv(?:-?n(?:umme)?r)?|avs|oasi",
-    "cl.rut": r"rut|run|r\.u\.t",
-    "cn.ric": r"身份证(?:号码|号)?|公民身份号码|resident id(?:entity)?(?: card)?|chinese id",
-    "cz.rc": r"rodn[eé] [cč][ií]slo|rodn[eé] č|r\.? ?č|číslo pojištěnce",
-    "dk.cpr": r"cpr(?:-?n(?:umme)?r)?|personnummer dk",
-    "do.cedula": r"c[eé]dula dominicana",
-    "cedula": r"c[eé]dula(?: ecuatoriana| de (?:ciudadan[ií]a|identidad))?|c\.c",
-    "uy": r"ci|c\.i",
-    "ee.ik": r"isikukood|personal (?:identification )?code",
-    "es.dni": r"dni|d\.n\.i|documento(?:(?: nacional)? de identidad)?",
-    "es.nie": r"nie|n\.i\.e",
-    "fi.hetu": r"hetu|sotu|(?:finnish )?personal identity code|henkil[oö]tunnu(?:s|ks(?:en|eni|esi))|henk\.? ?tunnus",
-    "fr.nir": r"nir|s[eé]cu|n[°o] ss|s[eé]curit[eé] sociale|num[eé]ro (?:de )?(?:s[eé]cu(?:rit[eé] sociale)?|ss)|insee",
-    "gr.amka": r"amka|αμκα",
-    "hr.oib": r"oib",
-    "id.nik": r"nik|ktp",
-    "ie.pps": r"pps[n]?",
-    "il.idnr": r"teudat zehut|תעודת זהות|מספר ה?זהות|ת[.\"״]? ?ז|israeli id",
-    "in_.aadhaar": r"aadhaar|aadhar|आधार(?: संख्या| नंबर)?|uidai",
-    "in_.epic": r"voter id|epic",
-    "is_.kennitala": r"kennitala|kt",
-    "jp.in_": r"マイナンバー|個人番号|my number",
-    "kr.rrn": r"주민등록번호|주민번호|rrn|resident registration",
-    "lt.asmens": r"asmens kodas",
-    "md.idno": r"idnp",
-    "mx.curp": r"curp",
-    "my.nric": r"mykad|ic|no\.? (?:kp|ic)|ic (?:no|number)|nric malaysia|kad pengenalan",
-    "nl.bsn": r"bsn|burgerservicenummer|sofinummer",
-    "no.fodselsnummer": r"f[oø]dselsnummer|fnr|d-nummer",
-    "pe.cui": r"cui|dni peruano",
-    "pk.cnic": r"cnic|nicop",
-    "pl.pesel": r"pesel",
-    "pt.cc": r"cart[aã]o (?:de |do )?cidad[aã]o",
-    "ro.cnp": r"cnp|cod numeric personal",
-    "se.personnummer": r"personnummer|pers\.?nummer|p\.nummer|samordningsnummer|pnr|personal (?:identity )?number",
-    "si.emso": r"emšo|emso|jmbg|јмбг|embg|ембг|umcn",
-    "sk.rc": r"rodn[eé] [cč][ií]slo sk",
-    "th.pin": r"(?:เลข|หมายเลข|รหัส)(?:ที่)?(?:บัตร)?(?:ประจำตัว)?ประชาชน|บัตร(?:ประจำตัว)?ประชาชน|thai id",
-    "tr.tckimlik": r"t\.?c\.? kimlik(?: no)?|kimlik no|tckn|tc no",
-    "tr": r"tc|t\.c",
-    "tw": r"身分證字號|身分證(?:號碼)?|taiwan id",
-    "hk": r"hkid|香港身份證(?:號碼)?|hong kong id(?:entity card)?",
-    "sg": r"nric(?:/fin)?|fin no|fin",
-    "ru.snils": r"снилс|snils",
-    "ve.rif": r"c[eé]dula venezolana",
-    "za.idnr": r"id (?:number|no|nr)|south african id|sa id|rsa id",
-    "lv": r"personas kods",
-    "medicare_card": r"medicare (?:card )?(?:number|no)",
-    "medicare": r"medicare(?: card| beneficiary(?: id(?:entifier)?| number)?)?|mbi",
-    "ihi": r"ihi|individual healthcare identifier",
-    "au.crn": r"crn",
-    "nz.nhi": r"nhi",
-    "lk.nic": r"nic",
-    "mx.nss": r"nss|imss",
-    "mx.ine": r"ine|clave de elector",
-    "br.pis": r"pis|pasep",
-    "br.cns": r"cns|cart[aã]o (?:do )?sus|cart[aã]o nacional de sa[uú]de",
-    "br.titulo": r"t[ií]tulo de eleitor|t[ií]tulo eleitoral",
-    "es.nuss": r"nuss|n[uú]mero de (?:la )?seguridad social|n[º°o]\.? (?:de )?(?:la )?seguridad social",
-    "pt.utente": r"n[uú]mero de utente|n[º°o]\.? de utente|utente sns",
-    "kz.iin": r"иин|жсн|iin",
-    "uz.pinfl": r"пинфл|pinfl|jshshir",
-    "by.number": r"личный номер|идентификационный номер",
-    "ru.policy": r"полис(?: омс)?|омс",
-    "ua.unzr": r"унзр",
-    "eg.number": r"الرقم القومي",
-    "gt.dpi": r"dpi|cui guatemala",
-    "sv.dui": r"dui",
-    "in_.uan": r"uan",
-    "in_.abha": r"abha(?: id)?",
-    "ke.pin": r"kra pin",
-    "us.alien": r"a-number|alien (?:registration )?(?:number|no)|uscis (?:number|no)",
-    "ca.phn": r"phn|personal health number",
-    "jp.pension": r"年金番号|基礎年金番号",
-    "jp.residence": r"在留カード(?:番号)?",
-    "tw.residence": r"統一證號",
-    "any_social": r"social (?:security|insurance)(?: number| no)?",
-    "health": (
-        r"health (?:card|insurance)(?: (?:policy|member|plan|card|id))?(?: number| no)?"
-        r"|krankenversicherten?-?n(?:umme)?r|kvnr|krankenversicherungsnummer"
-        r"|versichertennummer"
-        r"|ohip|chi(?: number)|mrn|medical record(?: number| no)?|patient (?:id|number|no)|assurance maladie|carte vitale|ramq"
-        r"|tessera sanitaria|tarjeta sanitaria|hospital (?:number|no)|insurance member(?: id| number| no)?"
-        r"|health plan (?:member )?id"
-        r"|patienten?-?n(?:umme)?r|versicherten-?n(?:umme)?r|(?:num[eé]ro (?:de )?)?dossier patient(?: ipp)?"
-        r"|num[eé]ro (?:de )?patient|ipp|numero (?:di )?paziente"
-        r"|numer pacjenta|nr pacjenta|patiëntnummer|polisnummer zorgverzekering|número de (?:paciente"
-        r"|historia clínica)|historia clínica"
-        r"|病历号|病歷號|診察券番号|患者番号|환자 ?번호|номер (?:пациента|медкарты|медицинской карты)|رقم المريض"
-        r"|מספר מטופל|hasta (?:no|numarası|kayıt no)|n\.? ?h\.? ?c|número de (?:processo clínico|utente|doente)"
-        r"|processo clínico"
-        r"|número d[eo] (?:utente|doente|prontuário|paciente)|prontuário|(?:numero (?:di|della) )?cartella clinica"
-        r"|(?:nr|numer) (?:kartoteki|historii choroby)|pasi?entnummer|patient(?:journal)?nummer|číslo (?:pacienta"
-        r"|pojištěn(?:ce|í))"
-        r"|číslo poistenca|potilasnumero|beteg(?:szám|azonosító)|număr(?:ul)? (?:de )?pacient|αριθμός ασθενούς"
-        r"|(?:номер )?полиса? омс"
-        r"|номер пацієнта|病案号|住院号|就诊卡号|رقم الملف الطبي|mã bệnh nhân|nomor rekam medis|no\.? rm"
-    ),
-    "member": (
-        r"(?:member(?:ship)?|subscriber|enrollee|insured|policy ?holder|beneficiary)"
-        r" (?:id(?:entification)?(?: number| no)?|number|no)"
-        r"|(?:medicaid|medi-?cal)(?: id)?(?: number| no)?"
-    ),
-    "fr.cni": r"carte (?:nationale )?d['’]identit[eé]|cni",
-    "any": (
-        r"emirates id|iqama|civil id|rg|carteira de identidade|identidade|c[eé]dula de ciudadan[ií]a|carn[eé]t de identidad"
-        r"|személyi(?: igazolvány)?(?: ?szám)?|občanský průkaz|číslo op|op č|osobna iskaznica|lična karta"
-        r"|national id(?:entity|entification)?(?: card)?|personal id(?:entification)?|identity card|id card"
-        r"|citizen id|ausweis(?:nummer)?"
-        r"|personalausweis(?:nummer)?|carta d[’']identit[aà]|identiteitskaart|id-?kaart|dow[oó]du?(?: osobist(?:y"
-        r"|ego))?|паспорт"
-        r"|جواز|رقم الهوية(?: الوطنية)?|شناسنامه|کد ملی|身份证件|bvn|nin|ghana card|sss (?:no|number)|umid"
-        r"|philhealth(?: no)?|philsys|cccd"
-        r"|cmnd|căn cước(?: công dân)?|taj(?: szám)?|nid|matricule|e-?id (?:card|no|number)|voter(?:s|'s)? card"
-        r"|insured id|insurance id|[cb]\.?i\.?,? seri[ae]"
-    ),
-}
-_TAX: Final = {
-    "ar.cuit": r"cui[tl]",
-    "at.tin": r"abgabenkontonummer",
-    "au.abn": r"abn",
-    "au.tfn": r"tfn|tax file",
-    "br.cpf": r"cpf|c\.p\.f",
-    "pix": r"(?:chave )?pix",
-    "br.cnpj": r"cnpj",
-    "ch.uid": r"mwst-?nr",
-    "co.nit": r"nit",
-    "steuer": r"st\.?-?id(?:-?nr)?|steuer[- ]?(?:id(?:entifikationsnummer|nr)?|identnummer)(?:-?nr)?",
-    "de.idnr": (
-        r"(?:steuerliche )?identifikationsnummer|steuer[- ]?(?:id(?:entifikationsnummer)?|identnummer|idnr)|idnr"
-        r"|tin de|tax id germany"
-    ),
-    "de.stnr": r"steuer-?n(?:umme)?r",
-    "nif": r"nif",
-    "eu.vat": r"vat(?: id)?|ust-?id(?:-?nr)?|tva|btw(?:-nummer)?",
-    "fr.nif": r"spi|(?:num[eé]ro|n[°ºo]\.?) fiscal",
-    "gb.utr": r"utr|unique taxpayer reference",
-    "gr.vat": r"afm|αφμ",
-    "hu.anum": r"ad[oó]sz[aá]m",
-    "hu": r"ad[oó]azonos[ií]t[oó](?: jel)?",
-    "id.npwp": r"npwp",
-    "in_.pan": r"pan(?: card)?",
-    "in_.gstin": r"gstin|gst (?:no|number)",
-    "it.iva": r"partita iva|p\.? ?iva",
-    "any_tax": r"tin|tax ?payer(?: id(?:entification)?)?|tax id(?:entification)?|(?:tax|fiscal) (?:number|code)",
-    "it.codicefiscale": r"codice fiscale|c[oó]digo fiscal|c\.? ?f\.?|cod\.? fisc(?:ale|\.)?",
-    "mx.rfc": r"rfc",
-    "nz.ird": r"ird",
-    "pl.nip": r"nip",
-    "pt.nif": r"nif pt|contribuinte",
-    "ru.inn": r"инн|inn",
-    "ua.rntrc": r"рнокпп|іпн|rnokpp",
-    "mz.nuit": r"nuit",
-    "tr.vkn": r"vergi (?:no|numarası)|vkn",
-    "pe.ruc": r"ruc",
-    "ve.tax": r"rif",
-    "uy.rut": r"rut uruguay",
-    "vn.mst": r"mst|m[aã] s[oố] thu[eế]",
-    "za.tin": r"sars(?: tax)?",
-}
 _NUMBER = LatePattern(
-    rf"{BEFORE}(?=[A-Z]{{0,6}}[- ]?(?:[A-Z]{{3}}[ ])?[0-9])[A-Z0-9](?:[ \u00a0./+-]?[A-Z0-9]){{5,22}}(?:\([0-9A]\))?{AFTER}",
+    rf"{BEFORE}(?=[A-ZΑ-Ω]{{0,6}}[- ]?(?:[A-Z]{{3}}[ ])?[0-9])[A-Z0-9Α-Ω]"
+    rf"(?:[ \u00a0./+-]?[A-Z0-9Α-Ω]){{5,22}}(?:\([0-9A]\))?{AFTER}",
     re.IGNORECASE,
 )
+
+
+_INNER_DOT = re.compile(r"\\\.(?=[^|)?])")
 
 
 def _written(label: str) -> str:
@@ -191,7 +29,8 @@ def _written(label: str) -> str:
 
     Nordic languages put the article behind the word: "personnumret".
     """
-    return with_plain_letters(label).replace("-?", "[- ]?").replace("nummer", "[- ]?(?:n(?:umme)?r(?:et)?|numret)")
+    label = _INNER_DOT.sub("[. ]", with_plain_letters(label))  # "č. OP" is `č_op` in a key
+    return label.replace("-?", "[- ]?").replace("nummer", "[- ]?(?:n(?:umme)?r(?:et)?|numret)")
 
 
 # What follows a count, a ratio or a code, not a person's number.
@@ -265,8 +104,35 @@ def _is_any_social(value: str) -> bool:
 _ANY_SOCIAL: Final = ("fr.nir", "ch.ssn", "be.nn")
 
 
-def _is_nif(value: str) -> bool:
-    return _is_standard("es.nif", value) or _is_standard("pt.nif", value)
+def _is_one_of(*modules: str) -> Callable[[str], bool]:
+    """Return a test for the numbers of several states that have the same name."""
+    return lambda value: any(_is_standard(module, value) for module in modules)
+
+
+def _without(prefixes: str, *modules: str) -> Callable[[str], bool]:
+    """Return a test for numbers that may have the letters of their country before them."""
+    known, is_valid = re.compile(prefixes), _is_one_of(*modules)
+    return lambda value: is_valid(known.sub("", value, count=1))
+
+
+def _is_ci(value: str) -> bool:
+    """Judge what is a "C.I." in Uruguay, Ecuador, Cuba, Venezuela and Italy: continuous integration has numbers too."""
+    return (
+        _is_uruguayan(value)
+        or _is_one_of("ec.ci", "cu.ni")(value)
+        or re.fullmatch("[VE][0-9]{7,8}|[A-Z]{2}[0-9]{5}[A-Z]{2}", value) is not None
+    )
+
+
+def _is_vat(value: str) -> bool:
+    """Judge the number of whoever pays value-added tax, with the letters of its country, or of Saudi Arabia."""
+    is_abroad = (value.startswith("GB") and _is_standard("gb.vat", value)) or re.fullmatch("3[0-9]{13}3", value)
+    return bool(is_abroad) or _is_one_of("eu.vat", "ch.uid", "no.mva")(value)
+
+
+def _is_german_card(value: str) -> bool:
+    """Judge an identity card of Germany, which mixes letters and digits, or any other."""
+    return _is_any(value) or re.fullmatch("(?=(?:[A-Z]*[0-9]){3})[0-9CFGHJKLMNPRTVWXYZ]{9,10}", value) is not None
 
 
 def _is_any(value: str) -> bool:
@@ -311,10 +177,10 @@ _ANY_TAX: Final = re.findall(
 # Numbers that are known by their form alone.
 _SHAPES: Final = {
     "lv": "(?:[0-3][0-9][01][0-9]{3}|32[0-9]{4})[0-9]{5}", "insured": "[1-9][0-9]{9}|[0-9]{8}[A-Z][0-9]{3}",
-    "steuer": "[1-9][0-9]{10}", "cedula": "[0-9]{6,11}", "ihi": "80036[0-9]{11}",
+    "steuer": "[1-9][0-9]{10}", "cedula": "[VE]?[0-9]{6,11}", "ihi": "80036[0-9]{11}",
     "au.crn": "[0-9]{9}[A-Z]", "nz.nhi": "[A-HJ-NP-Z]{3}(?:[0-9]{4}|[0-9]{2}[A-HJ-NP-Z]{2})",
     "lk.nic": "[0-9]{9}[VX]|[12][0-9]{11}",
-    "mx.nss": "[0-9]{11}", "mx.ine": "[0-9]{13}|[A-Z]{6}[0-9]{8}[HM][0-9]{3}", "br.pis": "[0-9]{11}",
+    "mx.ine": "[0-9]{13}|[A-Z]{6}[0-9]{8}[HM][0-9]{3}", "br.pis": "[0-9]{11}",
     "br.titulo": "[0-9]{12}", "es.nuss": "[0-9]{11,12}", "pt.utente": "[0-9]{9}",
     "kz.iin": "[0-9]{12}", "uz.pinfl": "[3-6][0-9]{13}", "by.number": "[1-6][0-9]{6}[A-Z][0-9]{3}[A-Z]{2}[0-9]",
     "ru.policy": "[0-9]{16}", "ua.unzr": "(?:19|20)[0-9]{11}", "eg.number": "[23][0-9]{13}", "gt.dpi": "[1-9][0-9]{12}",
@@ -324,7 +190,14 @@ _SHAPES: Final = {
     "tw.residence": "[A-Z][A-D89][0-9]{8}",
     "member": "[A-Z]{1,4}[0-9]{8,14}(?:[A-Z][0-9]{1,2})?",
     "mz.nuit": "[0-9]{9}", "br.cns": "[1-9][0-9]{14}", "tr.vkn": "[0-9]{10}", "pe.ruc": "[0-9]{8,13}",
-    "ve.tax": "[VEJPG][0-9]{9}",
+    "ve.tax": "[VEJPG][0-9]{9}", "ae": "784[0-9]{12}", "sa": "[12][0-9]{9}|784[0-9]{12}", "qa": "[23][0-9]{10}",
+    "kw": "[1-3][0-9]{11}",
+    "maghreb": "[A-Z]{1,2}[0-9]{5,7}|[0-9]{8}|[23][0-9]{10}(?:[0-9]{3})?", "ph.pagibig": "[0-9]{12}",
+    "np": "[0-9]{9,12}", "ir": "[0-9]{10}",
+    "bd": "[0-9]{10}|[0-9]{13}|[0-9]{17}", "ge": "[0-9]{11}", "am": "[0-9]{10}", "md.person": "[0-9]{13}",
+    "gr.card": "[A-ZΑ-Ω]{1,2}[0-9]{6}", "ke.id": "[0-9]{7,9}", "pt.niss": "[0-9]{11}", "th.tin": "[0-9]{13}",
+    "gulf": "100[0-9]{12}|3[0-9]{13}3", "eg.tax": "100[0-9]{12}|3[0-9]{13}3|[0-9]{9}", "cc": "(?!)", "ph.sss": "(?!)",
+    "mx.nss": "[0-9]{11}",
 }  # fmt: skip
 
 
@@ -337,7 +210,16 @@ _OWN: Final[dict[str, Callable[[str], bool]]] = {
     "tr": partial(_is_standard, "tr.tckimlik"), "pix": partial(_is_standard, "br.cpf"), "tw": _is_taiwanese,
     "hk": _is_hong_kong, "sg": _is_singaporean, "ru.snils": _is_snils, "hu": _is_hungarian, "medicare": _is_medicare,
     "medicare_card": _is_medicare, "health": _is_any, "fr.cni": _is_any, "social": _is_social,
-    "any_social": _is_any_social, "nif": _is_nif, "any": _is_any, "any_tax": _is_any_tax, "uy": _is_uruguayan,
+    "any_social": _is_any_social, "nif": _is_one_of("es.nif", "pt.nif", "fr.nif"), "any": _is_any, "any_tax": _is_any_tax,
+    "ci": _is_ci, "document": _is_any, "hu.card": _is_any, "de.card": _is_german_card,
+    "co.nit": _is_one_of("co.nit", "gt.nit", "sv.nit"), "de.stnr": _is_one_of("de.stnr", "at.tin"),
+    "eu.vat": _is_vat,
+    "vat_number": lambda value: _is_vat(value) or _is_one_of("gb.vat", "nl.btw", "be.vat", "se.vat")(value),
+    "uid": _is_one_of("eu.vat", "ch.uid"), "cz.dic": _without("CZ|SK", "cz.dic", "sk.dph"), "dk.cvr": _without("DK",
+    "dk.cvr", "se.vat"),
+    "no.mva": _without("NO", "no.mva", "no.orgnr"),
+    "fi.vat": _without("FI", "fi.alv"), "ro.cui": _without("RO", "ro.cui"), "si.ddv": _without("SI", "si.ddv"),
+    "cn.uscc": _is_one_of("cn.uscc", "cn.ric"),
     **{module: _has_shape(form) for module, form in _SHAPES.items()},
 }  # fmt: skip
 
@@ -346,17 +228,20 @@ _OWN: Final[dict[str, Callable[[str], bool]]] = {
 _WITHOUT_CHECKSUM = frozenset(
     re.findall(
         r"\S+",
-        "health any fr.cni any_tax any_social"
-        " medicare medicare_card uy id.nik my.nric pk.cnic in_.pan mx.rfc jp.in_ eu.vat br.cnpj"
-        " au.abn it.iva pl.nip ch.uid co.nit",
+        "health any fr.cni any_tax any_social medicare medicare_card ci document hu.card de.card id.nik my.nric jp.in_"
+        " eu.vat vat_number",
     )
 ).union(_SHAPES)
 
 
 # Of these a form of as many characters is enough behind other words too: "NIK KTP pelanggan …".
 _LONG = 11
-_LONG_FORMS = frozenset({"id.nik", "my.nric", "pk.cnic", "jp.in_", "br.cnpj"}).union(_SHAPES) - {"member", "cedula"}
+_LONG_FORMS = frozenset({"id.nik", "my.nric", "jp.in_"}).union(_SHAPES) - {"member", "cedula"}
 
+_VAT: Final = (  # with the letters of its country
+    "(?:ATU|BE|BG|CY|CZ|DE|DK|EE|EL|ES|FI|FR|GB|XI|HR|HU|IE|IT|LT|LU|LV|MT|NL|PL|PT|RO|SE|SI|SK|CHE|NO)"
+    "(?=(?:[A-Z]*[0-9]){7})[0-9A-Z]{8,12}"
+)
 # Labels that mean one number, and its form: a mistyped check digit makes it no less a person's.
 _FORMS: Final = {
     module: re.compile(form)
@@ -368,7 +253,7 @@ _FORMS: Final = {
         "ee.ik": "[1-6][0-9]{10}", "es.dni": "[0-9]{8}[A-Z]?|0[0-9]{12}", "es.nie": "[XYZ][0-9]{7}[A-Z]",
         "fi.hetu": "[0-9]{6}[A+]?[0-9]{3}[0-9A-Y]",
         "fr.nir": "[12][0-9]{12}(?:[0-9]{2})?", "fr.nif": "[0-3][0-9]{12}",
-        "hk": r"[A-Z]{1,2}[0-9]{6}\(?[0-9A]\)?", "hu.anum": "8[0-9]{9}",
+        "hk": r"[A-Z]{1,2}[0-9]{6}\(?[0-9A]\)?", "hu": "8[0-9]{9}", "hu.anum": "[0-9]{8}(?:[0-9]{3})?|8[0-9]{9}",
         "gr.amka": "[0-3][0-9]{10}", "hr.oib": "[0-9]{11}", "il.idnr": "[0-9]{9}",
         "in_.aadhaar": "[0-9]{12}", "in_.pan": "[A-Z]{5}[0-9]{4}[A-Z]", "in_.epic": "[A-Z]{3}[0-9]{7}",
         "it.codicefiscale": "[A-Z]{6}[0-9]{2}[A-EHLMPRST][0-9]{2}[A-Z][0-9]{3}[A-Z]",
@@ -381,6 +266,9 @@ _FORMS: Final = {
         "ru.snils": "[0-9]{11}", "se.personnummer": "(?:[12][0-9])?[0-9]{2}[01][0-9][0-9]{6}|[0-7][0-9][0-9]{9}",
         "sg": "[STFGM][0-9]{7}[A-Z]",
         "si.emso": "[0-9]{13}", "th.pin": "[1-8][0-9]{12}", "tr.tckimlik": "[1-9][0-9]{10}", "tw": "[A-Z][12][0-9]{8}",
+        "it.iva": "(?:IT)?[0-9]{11}", "kr.brn": "[0-9]{10}", "cn.uscc": "[0-9]{15}|[0-9A-HJ-NPQRTUWXY]{18}",
+        "cz.dic": "(?:CZ|SK)[0-9]{8,10}", "tw.ubn": "[0-9]{8}", "az.voen": "[0-9]{10}",
+        "eu.vat": _VAT, "vat_number": _VAT, "uid": _VAT,
     }.items()
 }  # fmt: skip
 
@@ -392,7 +280,9 @@ _WRITTEN: Final = {
         "cl.rut": r"[0-9]{1,2}\.[0-9]{3}\.[0-9]{3}-[0-9Kk]",
         "br.cnpj": r"[0-9]{2}\.[0-9]{3}\.[0-9]{3}/[0-9]{4}-[0-9]{2}", "pl.nip": "[0-9]{3}-[0-9]{3}-[0-9]{2}-[0-9]{2}",
         "nz.ird": "[0-9]{2,3}-[0-9]{3}-[0-9]{3}", "co.nit": r"[0-9]{3}\.[0-9]{3}\.[0-9]{3}-[0-9]",
-        "uy": r"[0-9]\.[0-9]{3}\.[0-9]{3}-[0-9]", "de.stnr": "[0-9]{2,3}/[0-9]{3,4}/[0-9]{4,5}",
+        "ci": r"[0-9]\.[0-9]{3}\.[0-9]{3}-[0-9]", "de.stnr": "[0-9]{2,3}[/-][0-9]{3,4}/[0-9]{4,5}",
+        "cc": r"[0-9]{2,3}(?:\.[0-9]{3}){2}|1(?:\.[0-9]{3}){3}", "ph.sss": "[0-9]{2}-[0-9]{7}-[0-9]",
+        "np": "[0-9]{2}-[0-9]{2}-[0-9]{2}-[0-9]{5}",
     }.items()
 }  # fmt: skip
 _OF_A_YEAR = re.compile("[0-9]{1,6}/(?:19|20)[0-9]{2}|[0-2][0-9]/[0-9]{5}")  # the number of a file or a case
@@ -441,6 +331,6 @@ def _detector(name: str, kind: str, priority: int, numbers: dict[str, str]) -> L
 
 
 NATIONAL: tuple[LabelledDetector, ...] = (
-    _detector("national_id", "NATIONAL_ID", 28, _PERSONAL),
-    _detector("tax_id", "TAX_ID", 29, _TAX),
+    _detector("national_id", "NATIONAL_ID", 28, PERSONAL),
+    _detector("tax_id", "TAX_ID", 29, TAX),
 )

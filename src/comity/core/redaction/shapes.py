@@ -152,8 +152,10 @@ _LABEL_JOINTS_MAX = 4
 TRAILING_WINDOW: Final = re.compile(r"[^0-9\n.,;\0]{0,24}")
 _NO_DIGITS = re.compile("[^0-9]+")
 _IN_CLASS_OR_SPACE = re.compile(r"(\[[^\]]*\])| \??")
-_WIDER = {"[- ]": r"[ _\-]", "[ -]": r"[ _\-]"}
-_ONE_WORD = re.compile("[wW]hatsApp|MyKad|FaceTime|LinkedIn|GitHub|GitLab|TikTok|SnapChat|WeChat|PayPal")  # with a hump in it
+_WIDER = {"[- ]": r"[ _\-]", "[ -]": r"[ _\-]", "[. ]": r"[. _\-]"}
+_ONE_WORD = re.compile(
+    "[wW]hatsApp|MyKad|FaceTime|LinkedIn|GitHub|GitLab|TikTok|SnapChat|WeChat|PayPal|PhilHealth|UStId(?:Nr)?|USt|IdNr|StNr|MwSt"
+)  # with a hump in it
 _LETTERS = re.compile(r"(?<!\S)[A-Za-z](?: [A-Za-z]){2,7}(?!\S)")  # of one word, as in `s_s_n`
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[_\-.\s]+")
 
