@@ -35,6 +35,11 @@ BEGUN_MS_MAX: Final = 10 * 60 * 1000
 CODE_MS_MAX: Final = 60 * 1000
 PENDING_MAX: Final = 1_000
 KEYS_MS_MAX: Final = 10 * 60 * 1000
+UNKNOWN_KEY_MS: Final = 5_000  # how long after the keys were asked for an unknown one lets them be asked for again
+SECRET_BYTES: Final = 24
+VERIFIER_BYTES: Final = 48  # as text 64 characters: RFC 7636 wants 43 to 128
+BIND_CHARS_MAX: Final = 64
+BODY_BYTES_MAX: Final = 64 * 1024
 ANSWER_BYTES_MAX: Final = 1024 * 1024
 ASK_S: Final = 10.0
 SKEW_S: Final = 30
@@ -72,6 +77,14 @@ class SignedIn(Struct, frozen=True):
     roles: tuple[Role, ...]
 
 
+class Finished(Struct, frozen=True):
+    """A sign-in whose page has not exchanged its one-time code yet."""
+
+    user: SignedIn
+    bind: str
+    until_ms: int
+
+
 class Exchange(Struct, frozen=True, forbid_unknown_fields=True):
     """What a page exchanges for a token: the code its address got, and the secret it began with."""
 
@@ -92,19 +105,19 @@ class SignIns:
         self.provider = provider
         _check_url(provider.issuer)
         self._begun: dict[str, Begun] = {}
-        self._codes: dict[str, tuple[SignedIn, str, int]] = {}
+        self._codes: dict[str, Finished] = {}
         self._metadata: dict[str, Any] = {}
         self._keys: dict[str, tuple[Any, str]] = {}
         self._keys_at_ms = 0
 
     async def begin(self, bind: str, now_ms: int) -> str:
         """Return the provider's address for a sign-in of the page whose secret has the hash `bind`."""
-        if not is_id(bind) or len(bind) > 64:
+        if not is_id(bind, BIND_CHARS_MAX):
             raise CallerError("bind must be the base64url SHA-256 of the page's secret", code="HTTP_QUERY_INVALID")
         where = (await self._discovered())["authorization_endpoint"]
         state, begun = (
-            secrets.token_urlsafe(24),
-            Begun(secrets.token_urlsafe(24), secrets.token_urlsafe(48), bind, now_ms + BEGUN_MS_MAX),
+            secrets.token_urlsafe(SECRET_BYTES),
+            Begun(secrets.token_urlsafe(SECRET_BYTES), secrets.token_urlsafe(VERIFIER_BYTES), bind, now_ms + BEGUN_MS_MAX),
         )
         _keep(self._begun, state, begun)
         challenge = encode_bytes(hashlib.sha256(begun.verifier.encode()).digest())
@@ -126,17 +139,17 @@ class SignIns:
         } | ({"client_secret": self.provider.client_secret} if self.provider.client_secret else {})  # fmt: skip
         told = await asyncio.to_thread(_ask, (await self._discovered())["token_endpoint"], form)
         user = await self.user_of(str(told.get("id_token", "")), now_ms, nonce=begun.nonce)
-        one_time = secrets.token_urlsafe(24)
-        _keep(self._codes, one_time, (user, begun.bind, now_ms + CODE_MS_MAX))
+        one_time = secrets.token_urlsafe(SECRET_BYTES)
+        _keep(self._codes, one_time, Finished(user, begun.bind, now_ms + CODE_MS_MAX))
         return one_time
 
     def exchange(self, code: str, secret: str, now_ms: int) -> SignedIn:
         """Return the user of a one-time code. Raises `RefusedError` for a code that is used, expired or another page's."""
-        user, bind, until_ms = self._codes.pop(code, (None, "", 0))
+        found = self._codes.pop(code, None)
         hashed = encode_bytes(hashlib.sha256(secret.encode(errors="replace")).digest())
-        if user is None or until_ms <= now_ms or not hmac.compare_digest(hashed, bind):
+        if found is None or found.until_ms <= now_ms or not hmac.compare_digest(hashed, found.bind):
             raise refused("IDENTITY_EXPIRED", "the code is unknown, used, expired or of another page")
-        return user
+        return found.user
 
     async def user_of(self, id_token: str, now_ms: int, *, nonce: str | None = None) -> SignedIn:
         """Return the user an ID token names. Raises `RefusedError` unless it is the provider's, in time and for this client."""
@@ -183,7 +196,8 @@ class SignIns:
 
     async def _key(self, kid: str, now_ms: int) -> tuple[Any, str]:
         """Return a key of the provider and the one algorithm it is used with; unknown ones are asked for, once in a while."""
-        if now_ms - self._keys_at_ms > KEYS_MS_MAX or (kid not in self._keys and now_ms - self._keys_at_ms > 5_000):
+        age_ms = now_ms - self._keys_at_ms
+        if age_ms > (KEYS_MS_MAX if kid in self._keys else UNKNOWN_KEY_MS):
             document = await asyncio.to_thread(_ask, (await self._discovered())["jwks_uri"])
             self._keys, self._keys_at_ms = _keys_of(document), now_ms
         found = self._keys.get(kid)
@@ -247,7 +261,7 @@ class _Step:
 
     async def _read(self, scope: Scope, receive: Receive, reader: Reader) -> Any:
         heads = scope["comity.heads"]
-        raw = await read_body(receive, heads, 64 * 1024)
+        raw = await read_body(receive, heads, BODY_BYTES_MAX)
         check_json_type(heads)
         return reader.read(raw)
 
@@ -280,7 +294,7 @@ def _keys_of(document: Any) -> dict[str, tuple[Any, str]]:
     for one in document.get("keys", ()) if isinstance(document, dict) else ():
         kind = (one.get("kty"), "" if one.get("kty") == "RSA" else one.get("crv", ""))
         algorithm = _ALGORITHMS.get(kind)
-        if algorithm is None or one.get("use", "sig") != "sig" or one.get("alg", algorithm) not in (algorithm, "EdDSA"):
+        if algorithm is None or one.get("use", "sig") != "sig" or one.get("alg", algorithm) != algorithm:
             continue
         found[str(one.get("kid", ""))] = (jwt.PyJWK(one, algorithm).key, algorithm)
     return found
