@@ -138,7 +138,8 @@ def main() -> None:
     parser.add_argument("--work", nargs=2, metavar=("STORE", "NAME"))
     args = parser.parse_args()
     if args.work:
-        asyncio.run(work(*args.work, args.seconds))
+        store, name = args.work
+        asyncio.run(work(store, name, args.seconds))
         return
     asyncio.run(measure_cpu(args.rounds, args.calls))
     measure_processes(max(args.rounds // 2, 1), args.seconds)

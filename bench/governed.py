@@ -91,7 +91,7 @@ class Lap:
 
 
 # About 1 KB as agents write it: a brief in prose, figures, dates and ids; nothing personal.
-BRIEF = {
+BRIEF: dict[str, Any] = {
     "brief": (
         "Review the second phase of the market entry. The branch booked 1249.50 on 2026-03-14 under ord-20417 for pallets that "
         "arrived two weeks late, and the annual licence, version 10.4.1, was renewed at 9950.00 before the new price list came "

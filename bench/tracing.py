@@ -27,7 +27,7 @@ from msgspec import Raw
 from comity import Limits, Node, Reply, Request
 from comity.core.tracing.telemetry import CallEnd, Settings
 from comity.engines.clock import SystemClock, SystemIds
-from comity.runtime.tracing.recorder import Recorder
+from comity.node.tracing import open_recorder
 
 SPANS = 20_000
 
@@ -42,7 +42,7 @@ async def recording_us(folder: Path) -> dict[str, tuple[float, float]]:
     reply = Reply.success(RESULT)
     found = {}
     for name, store in (("in memory", None), ("with a store", folder / "recording.db")):
-        recorder = Recorder(Settings(), SystemClock(), SystemIds(), asyncio.get_running_loop(), store)
+        recorder = open_recorder(Settings(), SystemClock(), SystemIds(), asyncio.get_running_loop(), store)
         gc.collect()
         thread, process = time.thread_time(), time.process_time()
         for _ in range(SPANS):

@@ -1,11 +1,14 @@
 """The engine that answers hints: it knows the digits, letters and spaces of all scripts, and nothing of a text that is none."""
 
+import runpy
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic_core import SchemaValidator, core_schema
 
-from comity.core.redaction import shapes
+from comity.core.redaction import DETECTORS, shapes
 from comity.core.redaction.scan import DEFAULT_SCANNER
 
 PATTERNS = (
@@ -39,3 +42,9 @@ def test_a_pattern_that_only_rust_can_read_is_answered_too():
 @pytest.mark.parametrize("text", ["\ud800", "plain \udfff"])
 def test_a_text_that_is_no_unicode_may_hold_anything(text):
     assert DEFAULT_SCANNER.may_find(text)
+
+
+def test_the_benchmark_has_a_hostile_text_for_each_detector():
+    """A detector without one may take time that grows faster than the text, and no measurement would show it."""
+    names = runpy.run_path(str(Path(__file__).parents[3] / "bench/redaction.py"))["HOSTILE"].keys()
+    assert {detector.name for detector in DETECTORS} - names == set()
