@@ -41,7 +41,7 @@ from comity.core.model.exchange import (
     User,
     model_error,
 )
-from comity.core.model.quoting import CITED_CHARS_MAX, label, quote
+from comity.core.model.quoting import QUOTED_CHARS_MAX, label, quote
 from comity.core.model.reply import SENT_BACK, Reading, Repair, Rung, canonical, read
 from comity.core.model.reply import Status as Word
 from comity.core.model.reply.canonical import bounded
@@ -264,7 +264,7 @@ class Turn:
     # --- quoting ---
 
     def _quoted(
-        self, text: str, source: str, chars_max: int = CITED_CHARS_MAX, *, what: str = "data", keeps_orders: bool = False
+        self, text: str, source: str, chars_max: int = QUOTED_CHARS_MAX, *, what: str = "data", keeps_orders: bool = False
     ) -> str:
         """Return words that are neither the author's nor the user's as they may stand in the prompt."""
         said, found = quote(text, source, self._seal, what=what, chars_max=chars_max, keeps_orders=keeps_orders)

@@ -29,7 +29,7 @@ _AGAIN: Final = re.compile(
 )
 _CHOICE: Final = re.compile(r"^\W*(?:option\s*|number\s*|no\.?\s*)?([1-3])\W*$", re.IGNORECASE)
 _ORDINALS: Final = {"first": 0, "second": 1, "third": 2, "last": -1}
-CITED_CHARS_MAX: Final = 80
+QUOTED_CHARS_MAX: Final = 80
 _KINDS: Final = {
     "string": "a text", "number": "a number", "integer": "a whole number", "boolean": "true or false", "array": "a list",
     "object": "an object",
@@ -100,7 +100,7 @@ def missing(offer: Offer, names: Sequence[str], unfit: Sequence[str] = ()) -> st
 
 def unused(names: Sequence[str]) -> str:
     """Return the warning about given inputs that nothing here takes."""
-    return f"Not used, because nothing here takes it: {', '.join(name[:CITED_CHARS_MAX] for name in names)}"
+    return f"Not used, because nothing here takes it: {', '.join(name[:QUOTED_CHARS_MAX] for name in names)}"
 
 
 def _kind(schema: Mapping[str, Any]) -> str:
@@ -170,7 +170,7 @@ def choice(text: str, labels: Sequence[str]) -> int | None:
 def quoted(text: str) -> str:
     """Return the beginning of a request on one line."""
     line = " ".join(text.split())
-    return line if len(line) <= CITED_CHARS_MAX else f"{line[:CITED_CHARS_MAX]}…"
+    return line if len(line) <= QUOTED_CHARS_MAX else f"{line[:QUOTED_CHARS_MAX]}…"
 
 
 def _verb(label: str) -> str:

@@ -17,7 +17,7 @@ from comity.core.document.unseen import without_unseen
 from comity.core.model.injection import CONTROL, find_orders
 from comity.core.session.conversation import clip
 
-CITED_CHARS_MAX: Final = 200_000  # of one quotation; callers that know better say less
+QUOTED_CHARS_MAX: Final = 200_000  # of one quotation; callers that know better say less
 LABEL_CHARS_MAX: Final = 80
 CODE_BYTES: Final = 6
 KINDS: Final = ("background", "data", "guidance", "list", "request")
@@ -55,7 +55,7 @@ def quote(
     seal: Seal,
     *,
     what: str = "data",
-    chars_max: int = CITED_CHARS_MAX,
+    chars_max: int = QUOTED_CHARS_MAX,
     keeps_orders: bool = False,
 ) -> Quoted:
     """Return a text of `source` between marks that nothing inside can close, and what was found in it.
