@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from comity import Agent, Context, Node, Reply
+from comity.core.agent.breaker import Policy
 
 BYTES = 1_000_000
 TEXTS = {
@@ -34,6 +35,8 @@ TEXTS = {
     "full width": "\uff11\uff12\uff13\uff14\uff15\uff16\uff17 ",
     "prose": "The board met and agreed to the plan of the year. ",
 }
+# Tokens are longer than what they stand for, so some echoes are too large; all of them are to be measured.
+NEVER_OPEN = Policy(failures_max=1_000, rate_calls_min=1_000)
 big = Agent("big")
 
 
@@ -43,7 +46,7 @@ async def length(ctx: Context, value: Any = None) -> int:
     return len(str(value))
 
 
-@big.capability("ECHO")
+@big.capability("ECHO", breaker_policy=NEVER_OPEN)
 async def echo(ctx: Context, value: Any = None) -> Any:
     """Return the value."""
     return {"value": value}
