@@ -52,7 +52,8 @@ _OPTION = re.compile(r"(?<![^\s])--(?P<name>[a-z][a-z-]{1,40})(?:=|[ ])[\"']?\Z"
 # "PIN of my card: ", "phone for the flat is ": whose the value is says nothing of what it is. The last such words are found.
 # Without a colon or a verb behind them the last word must be one for a person: "passport of the lead traveller X1234567".
 _OF = (
-    "of|for|at|from|on|meiner|meines|meinem|von|vom|der|des|den|de|du|del|dello|della|dei|degli|delle|di|do|da|dos|das|para|pour"
+    "of|for|at|from|on|meiner|meines|meinem|von|vom|der|des|den|de|du|del|dello|della|dei|degli|delle|di|do|da|dos|das|para"
+    "|pour"
     "|per|für|van|voor|av|till|mojej|mojego|od|untuk|milik|для|у|от|από|του|της|של|på|hos|dla|pro|za"
 )
 _WHOSE = re.compile(
@@ -70,7 +71,8 @@ _ASIDE = re.compile(
 )
 # "passport number, that is ", "account number should read ", "Kontonummer müsste ": a label said once more, or put right.
 _RESTATED = re.compile(
-    r"(?:,?[ ](?:that is|that['’]?s|i\.e\.|namely|it is|it['’]s|which is|das ist|das w[aä]re|n[aä]mlich|und zwar"
+    r"(?:,?[ ](?:that is|that['’]?s|i\.e\.|namely|it is|it['’]s|which is|(?:er|sie|es) (?:ist|lautet)|das ist|das w[aä]re"
+    r"|n[aä]mlich|und zwar"
     r"|c['’]est(?:-à-dire)?|à savoir|soit"
     r"|qui est|que es|es decir|o sea|cioè|ossia|ovvero|che è|dat is|namelijk|te weten|que é|ou seja|isto é|czyli"
     r"|to znaczy|to jest"
@@ -84,6 +86,57 @@ _RESTATED = re.compile(
     r"|lyder|ska vara"
     r"|skal være|on nyt|(?:est|es|é|è)(?= (?:le|la|el|il|lo|o|a)[ ])|такой|такая|должен быть|має бути|şu|şöyle))"
     r"[:,]?[ ](?:(?:le|la|el|il|lo|o|a|the)[ ])?\Z",
+    re.IGNORECASE,
+)
+# "my bank needs the BIC too, it is ": what is said of the label before its value.
+_SAID_MAX = 3
+_SAID_WORD = re.compile(r"[ ](?P<word>[^\W\d_]{1,14}): \Z")
+# "change the postcode of my account to ", "hat sich geändert auf ": a new value for what the label names.
+_CHANGE = (
+    r"chang\w{1,3}|updat\w{1,3}|correct(?:ed|ing)?|amend\w{0,3}|set|switch\w{0,3}|edit\w{0,3}|replac\w{1,3}|adjust\w{0,3}"
+    r"|(?:ab|um|ver)?änder\w{1,3}|geändert|aktualisier\w{1,3}|korrigier\w{1,3}|setz(?:en|t|e)|umstellen|stell(?:en|t|e)"
+    r"|modifi\w{1,5}|chang(?:ez|er|é)|mett(?:ez|re)|corri[gj]\w{1,4}|remplac\w{1,3}|actuali[sz]\w{1,5}|cambi\w{1,6}|mud\w{1,5}"
+    r"|troqu\w{1,3}|troc\w{1,3}|alter[aeo]\w{0,4}|atualiz\w{1,3}|aggiorn\w{1,4}|correg\w{1,4}|wijzig\w{0,3}|gewijzigd"
+    r"|verander\w{0,3}|aanpassen|zmie[nń]\w{0,5}|popraw\w{0,4}|zaktualizuj\w{0,4}|zm[eě][nň]\w{0,4}|uprav\w{1,4}|oprav\w{1,4}"
+    r"|ändr\w{1,3}|byt|uppdatera\w{0,2}|ændr\w{1,3}|endr\w{1,3}|ret|opdater\w{0,2}|oppdater\w{0,2}|muut\w{1,5}|vaihda"
+    r"|módosíts\w{0,4}"
+    r"|modific\w{1,6}|schimb\w{1,5}|измен\w{1,6}|поменя\w{1,5}|смен\w{1,5}|исправ\w{1,5}|зміни\w{0,5}|виправ\w{1,4}"
+    r"|промен\w{1,5}"
+    r"|promijeni\w{0,3}|promeni\w{0,3}|spremeni\w{0,3}|αλλάξτε|άλλαξε|ubah|ganti"
+)
+_TO = frozenset(
+    re.findall(r"\w+", "to into para a al en par pour auf in zu naar na til till în на в u σε menjadi ke le la el il o")
+)
+_CHANGED_TO = re.compile(
+    rf"(?<![^\W_])(?:{_CHANGE})(?![^\W_])(?P<what>[^.!?\n]{{2,60}}?)"
+    rf"(?P<to>[ ](?:{'|'.join(sorted(_TO))})[ ](?:(?:le|la|el|il|o)[ ])?)\Z",
+    re.IGNORECASE,
+)
+_OF_PERSONS = re.compile(r"(?<![^\W_])(?:date|id|codes?)(?![^\W_])", re.IGNORECASE)  # "date of birth", which things have too
+_HAS_CHANGED = re.compile(
+    r"(?P<to>[ ](?:(?:has |have |was |is )?(?:now )?changed to|(?:ha )?cambi(?:ó|ado|ato) (?:a|al|in)|mudou para"
+    r"|(?:a|est) (?:changé|passée?) (?:pour|au?|en)|(?:hat sich|wurde|bitte) (?:geändert )?(?:auf|in|zu)|is gewijzigd (?:in"
+    r"|naar)"
+    r"|zmienił[ao]? się na|se změnil[ao]? na|(?:har )?ändra(?:ts|des) till|(?:er )?endret til|(?:er )?ændret til"
+    r"|(?:из)?менил(?:ся|ась) на|поменял(?:ся|ась) на|змінився на)[ ])\Z",
+    re.IGNORECASE,
+)
+# "typed her Aadhaar into the subject line: ": where the value was written.
+_WRITTEN_IN = re.compile(
+    r"[ ](?:in(?:to|side|to the)?|as|on|under|im|ins|unter|dans|en|sur|nel(?:la|l['’])?|no|na|em|w|we|do|v|ve|i|på|в|у|til"
+    r"|to)[ ]?"
+    r"(?:(?:the|a|our|my|his|her|their|your|this|den|die|das|dem|der|le|la|les|el|los|il|lo|het|de|o|notre|nuestro|l['’])[ ]?)?"
+    r"(?:[^\W\d_]{2,12}[ ])?(?:subject|comments?|notes?|title|field|form|chat|message|ticket|reference|description|body|e-?mail"
+    r"|remarks?|memo|voicemail|caption|header|footer|post|review|survey|reply|request|(?:subject|memo|reference) line"
+    r"|betreff(?:zeile)?|kommentar(?:feld)?|notiz(?:en|feld)?|titel|feld|formular|nachricht|verwendungszweck|bemerkung(?:en"
+    r"|sfeld)?"
+    r"|objet|commentaires?|titre|champ|formulaire|remarques?|asunto|comentarios?|notas?|título|campo|formulario|mensaje"
+    r"|observaciones"
+    r"|oggetto|commento|commenti|titolo|modulo|messaggio|causale|assunto|comentário|formulário|mensagem"
+    r"|onderwerp(?:regel)?|opmerking(?:en)?|veld|formulier|bericht|temacie|tytule|komentarzu|polu|formularzu|wiadomości|uwagach"
+    r"|předmětu|poznámce|komentáři|ämnesraden|kommentaren|emnefeltet|теме|комментарии|сообщении|примечании|темі|коментарі)"
+    r"(?P<rest>[ ](?:field|line|box|text|form|title|subject|geschrieben|eingetragen|getippt|eingegeben|gesetzt|column|section)"
+    r")?: \Z",
     re.IGNORECASE,
 )
 _OWNERS_MAX = 3  # "phone of the office of the landlord of the flat: "
@@ -104,7 +157,8 @@ _ANSWER = re.compile(
 _ASKS = re.compile(
     r"(?<![^\W_])(?:t['’ ]?as|tu as|son|sa|leur|his|her|their|seine?|hast du|habt ihr|tienes|tens|hai|masz|got|you|your|ur"
     r"|what['’]?s|what is|which|su|sus|tu|tus|votre|vos|ton|ta|quel|quelle|cuál|qué|ihre?n?|deine?n?"
-    r"|welche|seu|sua|qual|suo|uw|jouw|twój|twoje|pana|pani|ваш|ваша|твой|какой|nedir|numaranız|vaše|tvoje|jaké|ditt|din|dit|jaki)(?![^\W_])",
+    r"|welche|seu|sua|qual|suo|uw|jouw|twój|twoje|pana|pani|ваш|ваша|твой|какой|nedir|numaranız|vaše|tvoje|jaké|ditt|din"
+    r"|dit|jaki)(?![^\W_])",
     re.IGNORECASE,
 )
 _WHETHER = re.compile(
@@ -179,6 +233,14 @@ def without_owners(before: str) -> Iterator[str]:
     if restated := _RESTATED.search(before):
         before = f"{before[: restated.start()]}: "
         yield before
+        if restated.group().startswith(","):
+            yield from _without_said(before)
+    elif before[:-1].rpartition(" ")[2] in _TO and (cut := _changed_at(before)):
+        before = f"{before[:cut]}: "
+        yield before
+    elif before.endswith(": ") and (written := _WRITTEN_IN.search(before)):
+        before = f"{before[: written.start()]}: "
+        yield before
     if ")" in before[-5:] and (bracketed := _BRACKETED.search(before)) and not says_count(bracketed["words"]):
         before = before[: bracketed.start()] + before[bracketed.end() :]
         yield before
@@ -194,6 +256,24 @@ def without_owners(before: str) -> Iterator[str]:
 def all_readings(before: str) -> tuple[str, ...]:
     """Return the text before a value and all that `without_owners` yields of it."""
     return before, *without_owners(before)
+
+
+def _changed_at(before: str) -> int:
+    """Return where the words end that say what is changed to the value behind them, or 0."""
+    if changed := _HAS_CHANGED.search(before):
+        return changed.start("to")
+    changed = _CHANGED_TO.search(before)
+    return 0 if changed is None or says_count(_OF_PERSONS.sub("", changed["what"])) else changed.start("to")
+
+
+def _without_said(before: str) -> Iterator[str]:
+    """Yield the text before a value without the last words, one less each time, as long as they are of no thing."""
+    for _ in range(_SAID_MAX):
+        said = _SAID_WORD.search(before)
+        if said is None or not said["word"].islower() or says_count(said["word"]):
+            return
+        before = f"{before[: said.start()]}: "
+        yield before
 
 
 def _asked(text: str, *, is_own: bool) -> Iterator[str]:

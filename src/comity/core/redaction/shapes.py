@@ -215,7 +215,7 @@ _COUNTED_NOUNS = (
 COUNTED: Final = re.compile(
     rf"(?:[ \u00a0]?(?:[KMGT]B(?![A-Za-z])|Hz(?![A-Za-z])|[Uu]sers(?![A-Za-z])|%|°|€|£|¥|‰)|["
     rf" \u00a0](?:(?:active|total|unique|new|new|monthly|daily|unread|open|outbound|inbound|mobile)["
-    rf" ])?(?:{_COUNTED_NOUNS})(?![A-Za-z]))",
+    rf" ])?(?:{_COUNTED_NOUNS}|of (?:them|these|those|which))(?![A-Za-z]))",
 )
 
 
