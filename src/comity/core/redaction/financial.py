@@ -86,7 +86,7 @@ def _accept_swift(value: str) -> int:
     """Count a code of a country; words in capitals have their endings ("PACKAGES")."""
     if (
         value.isalpha()
-        and value[4:8] != "SESS"
+        and value[4:8] not in {"SESS", "TRIS"}
         and value.endswith(
             (
                 "S",
@@ -345,9 +345,8 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
         accept=_accept_swift,
         need=Need.CONTEXT,
         context=words(
-            r"swift(?:[\s-]?(?:code|bic|コード|代码|代碼|코드))?",
-            r"bic(?:[\s-]?(?:code|swift"
-            r"|fi))?",
+            r"swift(?:[\s-]?(?:bic[\s-]?)?(?:code|bic|コード|代码|代碼|코드|k[oó]d(?:u|um|umuz)?|код|kod[eu]|kood|kodas|kods|κωδικός))?",
+            r"bic(?:[\s-]?(?:code|swift|fi|k[oó]d(?:u|um|umuz)?|код|kod[eu]|kood|コード))?",
             r"swift\s?/\s?bic",
             r"bic\s?/\s?swift",
         ),
@@ -367,7 +366,10 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
         hint=r"(?i:swift|bic)[^A-Za-z0-9].{0,16}(?i:[A-Z]{4}[ \-]?[A-Z]{2}[ \-]?[A-Z0-9]{2})",
         accept=lambda value: len(value) if re.sub("[ -]", "", value)[4:6].upper() in _COUNTRIES else 0,
         need=Need.CONTEXT,
-        context=words(r"(?:bic(?:[ /-](?:code|swift))?|swift[ /-](?:code|bic)|code swift(?:/bic)?): ?$"),
+        context=words(
+            r"(?:bic(?:[ /-](?:code|swift|kod(?:[eu]|umuz)?))?|swift[ /-](?:code|bic|kod(?:[eu]|umuz)?)"
+            r"|(?:code|kod) swift(?:/bic)?): ?$"
+        ),
         reach=3,
         heads=False,
     ),

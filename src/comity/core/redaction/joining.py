@@ -45,7 +45,8 @@ _WHICH: Final = (
     "الصحيح التالي כדלקמן החדש החדשה הנוכחי הבא جدید جدیدم فعلی नया नई नए নতুন نیا نئی mới cũ baru lama baharu terbaru "
     "bagong luma mpya nuwe temporary provisional temporal provvisorio provvisoria provisoire provisorisch vorläufige "
     "voorlopige tymczasowe tymczasowy dočasné geçici временный временная временно тимчасовий المؤقت المؤقتة הזמני הזמנית "
-    "موقت tạm sementara olarak"
+    "موقت tạm sementara olarak jetzt nun inzwischen maintenant désormais ahora adesso ora agora nu nyt teraz nyní acum "
+    "теперь сейчас зараз тепер şimdi artık sekarang"
 )
 # Words for a number, mostly short, and what is said of one.
 _NUMBER: Final = (
@@ -66,12 +67,15 @@ _SAYING: Final = _in_either_spelling(IS, _OWN) | PERSONS
 _SAID: Final = _SAYING | _in_either_spelling(_WHICH)
 # The same in scripts without spaces between words: what may stand right behind a label.
 _THAI_PEOPLE = (
-    "ผู้ป่วย|ลูกค้า|คนขับ|พนักงาน|นักเรียน|ผู้โดยสาร|ผู้เช่า|เจ้าของ|ผู้รับ|ผู้โอน|คนไข้|แม่|พ่อ|ฉัน|ผม|ผู้เอาประกัน(?:ภัย)?|ผู้กู้|ผู้ซื้อ|ผู้ขาย|ผู้สมัคร|ผู้จอง"
-    "|ผู้เข้าพัก|ผู้ปกครอง|ผู้ถือบัตร|ผู้ติดต่อ|ผู้ส่ง|ผู้เสียหาย|ผู้ค้ำประกัน|คู่สมรส|สามี|ภรรยา|ลูก(?:สาว|ชาย)?|แขก|(?:คุณ|นาย|นาง(?:สาว)?)[\u0e00-\u0e7f]{2,16}"
+    "ผู้ป่วย|ลูกค้า|คนขับ|พนักงาน|นักเรียน|ผู้โดยสาร|ผู้เช่า|เจ้าของ|ผู้รับ|ผู้โอน|คนไข้|แม่|พ่อ|ฉัน|ผม"
+    "|ผู้เอาประกัน(?:ภัย)?|ผู้กู้|ผู้ซื้อ|ผู้ขาย|ผู้สมัคร|ผู้จอง"
+    "|ผู้เข้าพัก|ผู้ปกครอง|ผู้ถือบัตร|ผู้ติดต่อ|ผู้ส่ง|ผู้เสียหาย|ผู้ค้ำประกัน|คู่สมรส|สามี|ภรรยา|ลูก(?:สาว|ชาย)?|แขก"
+    "|(?:คุณ|นาย|นาง(?:สาว)?)[\u0e00-\u0e7f]{2,16}"
 )
 JOINED: Final = (  # it may be empty
-    "(?:番号|號碼|号码|号|號|번호)?(?:이?는|은|가|이|是|为|為|は|が)?"
-    rf"(?:ใหม่|ล่าสุด)?(?:(?:ของ)?(?:{_THAI_PEOPLE})|ของ[\u0e00-\u0e7f]{{2,24}}?)?(?:ใหม่)?(?:ด้วย(?:ค่ะ|ครับ|นะคะ)?|คือ|เป็น|เลขที่)?"
+    "(?:番号|號碼|号码|号|號|번호)?(?:이?는|은|가|이|是|(?:现在|現在|变|變)?(?:改|更新|更改)?(?:为|為|成|是)|は|が)?"
+    rf"(?:ใหม่|ล่าสุด)?(?:(?:ของ)?(?:{_THAI_PEOPLE})|ของ[\u0e00-\u0e7f]{{2,24}}?)?(?:ใหม่)?(?:ด้วย(?:ค่ะ|ครับ|นะคะ)?|คือ"
+    rf"|เป็น|เลขที่)?"
 )
 _JOINED = re.compile(JOINED)
 # The same before a value in ASCII, and never empty.
@@ -93,7 +97,10 @@ _GAP_WORDS = (
             "actually sono lead main primary principal legal named other second first emergency contact kin next back "
             "changed updated corrected amended set switched geändert aktualisiert modifié cambiado cambiato alterado "
             "zmieniony изменён στις w we v в assigned raw uh um erm eh thuis werk privé privat zuhause hjem hem koti casa "
-            "mine meins mien mijne there over abroad dort allí ahí ali lì daar там där siellä orada order sí sim oui ja tak "
+            "banks bank's banke banci mir uns til till bei hos banque banco banca banka banky banku bankasının bankası "
+            "bankacı banki banken bankens pankki pankin banki "
+            "bănci bancar bancaire bancario bancaria bankowy банка банк банку τράπεζας mine meins mien mijne there over "
+            "abroad dort allí ahí ali lì daar там där siellä orada order sí sim oui ja tak "
             "да yeah yep rep pt",
         )
     )

@@ -71,7 +71,8 @@ _ASIDE = re.compile(
 )
 # "passport number, that is ", "account number should read ", "Kontonummer müsste ": a label said once more, or put right.
 _RESTATED = re.compile(
-    r"(?:,?[ ](?:that is|that['’]?s|i\.e\.|namely|it is|it['’]s|which is|(?:er|sie|es) (?:ist|lautet)|das ist|das w[aä]re"
+    r"(?:,[ ](?:è|é|es|är|er|on|je|jest|este|это|це|είναι)(?=[ ])|,?[ ](?:that is|that['’]?s|i\.e\.|namely|it is|it['’]s"
+    r"|which is|(?:er|sie|es) (?:ist|lautet)|das ist|das w[aä]re"
     r"|n[aä]mlich|und zwar"
     r"|c['’]est(?:-à-dire)?|à savoir|soit"
     r"|qui est|que es|es decir|o sea|cioè|ossia|ovvero|che è|dat is|namelijk|te weten|que é|ou seja|isto é|czyli"
@@ -270,7 +271,7 @@ def _without_said(before: str) -> Iterator[str]:
     """Yield the text before a value without the last words, one less each time, as long as they are of no thing."""
     for _ in range(_SAID_MAX):
         said = _SAID_WORD.search(before)
-        if said is None or not said["word"].islower() or says_count(said["word"]):
+        if said is None or not (said["word"].islower() or said["word"] == "Sie") or says_count(said["word"]):
             return
         before = f"{before[: said.start()]}: "
         yield before

@@ -140,7 +140,8 @@ _COMMON_NOUN = re.compile(
     r"|kriech|strom|ertrags|beschwerde|klage|verwaltungs|genehmigungs|freigabe|vlucht)weg"
     r"|(?:einbahn|fertigungs|montage|produktions|lackier|wasch|bundes|kreis|landes|staats|milch|transfer|pressen|prüf|walz"
     r"|daten|impf|seiden|schnell|durchgangs|misch|verpackungs|abfüll|rohbau|schweiß|härte|test|fern|ausfall|vorfahrts|spiel"
-    r"|fahrrad|anlieger|zufahrts|maut|liefer|anliefer|kommissionier|pack|versand|bearbeitungs|sortier|förder|reinigungs|galvanik|meeres)stra(?:ß|ss)e"
+    r"|fahrrad|anlieger|zufahrts|maut|liefer|anliefer|kommissionier|pack|versand|bearbeitungs|sortier|förder|reinigungs"
+    r"|galvanik|meeres)stra(?:ß|ss)e"
     r"|(?:sack|rettungs|regal|lager|boxen|bühnen)gasse|(?:stau|erd|schutz|fang)damm|(?:speel|school|parkeer)plein|(?:winkel"
     r"|eenrichtings|productie)straat|(?:arbejds|parkerings|bygge|lege|sidde|stå|lager)plads|(?:motor|cykel|flugt|løsnings"
     r"|tilkørsels)vej|(?:återvänds|gå|affärs)gatan?)",
@@ -190,8 +191,10 @@ _POSTAL_WORDS = (
     r"|codice\s?(?:di avviamento )?postale|c\.p\."
 )
 _POSTAL_ABROAD = (
-    r"post(?:al)? ?codes?|plz|postleitzahl|code postal|c[oó]digo postal|kod pocztowy|psč|postnummer|postinumero|irányítószám"
-    r"|posta kodu|cod poștal|poštanski broj|почтовый индекс|поштовий індекс|индекс|邮编|邮政编码|郵遞區號|郵便番号|우편번호|〒"
+    r"post(?:al)? ?codes?|plz|postleitzahl|code postal|c[oó]digo postal|kod pocztowy|psč|postnum(?:mer|ret|meret)"
+    r"|po[sš]t(?:na|anska) [sš]tevilka|postinumero|irányítószám"
+    r"|posta kodu(?:m|muz)?|cod poștal|poštanski broj|почтовый индекс|поштовий індекс|индекс"
+    r"|邮编|邮政编码|郵遞區號|郵便番号|우편번호|〒"
     r"|kode pos|mã bưu (?:chính|điện)|รหัสไปรษณีย์|postnr|ir\. ?szám|ταχυδρομικός κώδικας|τ\.?κ|індекс|מיקוד"
     r"|codice (?:di avviamento )?postale"
     r"|c\.p|cod po[sșş]tal|poštová|pasta indekss|pašto kodas|sihtnumber|পোস্ট কোড|पिन कोड|पिनकोड|pin ?code"
@@ -219,7 +222,8 @@ _ADDRESS_WORDS = words(
 # Nouns of deliveries have numbers of their own, so that only the shape of a street makes them the words before an address.
 _DELIVERED_TO = words(
     _ADDRESS_WORDS.alternatives,
-    "livraison|expédition|lieferung|spedizione|consegna|envío|envio|entrega|bezorging|levering|wysyłka|dostawa|delivery|shipment",
+    "livraison|expédition|lieferung|spedizione|consegna|envío|envio|entrega|bezorging|levering|wysyłka|dostawa|delivery"
+    "|shipment",
 )
 
 
@@ -573,18 +577,18 @@ PLACE: tuple[PatternDetector, ...] = (
         pattern=LatePattern(
             rf"{BEFORE}(?:[0-9]{{4}}[ ]?[A-Z]{{2}}|[0-9]{{5}}-[0-9]{{3}}|[0-9]{{4}}-[0-9]{{3}}|[0-9]{{3}}-[0-9]{{4}}"
             rf"|[0-9]{{2}}-[0-9]{{3}}"
-            rf"|[0-9]{{3}}[ ][0-9]{{2}}|[0-9]{{6,7}}|[0-9]{{4}}){AFTER_DIGIT}"
+            rf"|[0-9]{{3}}[ ][0-9]{{2}}|[0-9]{{4,7}}){AFTER_DIGIT}"
             rf"(?![ ](?!and|or|please|is|in|for|to|was|with)[a-z]{{3}})"
         ),
         hint=rf"(?i:{in_hint(_POSTAL_ABROAD)}|zip){HINT_GAP}[0-9]{{2}}|{_CODE_HINT}",
         need=Need.CONTEXT,
         is_number=True,
         context=words(
-            rf"(?:{_POSTAL_ABROAD})(?: (?:thuis|werk|home|work|privé|privat"
-            rf"|casa))?[ \"']{{0,2}}[:=：]?[ ]{{0,2}}(?:is[ ])?$",
+            _POSTAL_ABROAD,
+            r"(?-i:CEP|PSČ|NPA)",
             r"zip(?: ?code)?[ \"']{0,2}[:=：][ ]{0,2}$",
         ),
-        reach=6,
+        reach=24,
         not_after=NOT_AFTER_DIGIT,
     ),
     PatternDetector(
