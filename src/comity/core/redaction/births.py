@@ -30,6 +30,12 @@ _DAY = "(?:0?[1-9]|[12][0-9]|3[01])"
 _JOINT = r"(?:[ ]?[-/.\u2010-\u2013][ ]?|[ ])"
 _ROMAN = "(?:X|XI{1,2}|IX|IV|VI{0,3}|I{1,3})"
 _WORD = r"[^\s0-9.,/_'’-]{3,12}"  # of a month, which `_accept_date` looks up: a long alternation is slow to fail
+_ERAS = "明治|大正|昭和|平成|令和|民[国國]"
+# "一九九〇年三月七日": the day and the month in the numerals of counting, the year digit by digit or of an era.
+_IDEOGRAPHIC = (
+    f"(?:[一二][〇零○一二三四五六七八九]{{3}}|(?:{_ERAS})[元一二三四五六七八九十百]{{1,4}})年"
+    "(?:十[一二]?|[正元一二三四五六七八九])月(?:[二三]?十[一二三四五六七八九]?|廿[一二三四五六七八九]?|[一二三四五六七八九])[日号號]"
+)
 _DATE = (
     rf"{_YEAR}{_JOINT}(?:0?[1-9]|1[0-2]){_JOINT}{_DAY}"
     rf"|{_YEAR}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])"
@@ -37,13 +43,23 @@ _DATE = (
     rf"|{_DAY}[-/. ]{_ROMAN}[-/. ]{_YEAR}"
     rf"|{_DAY}(?:st|nd|rd|th|er)?[.]?(?: of| de)?[ -]{_WORD}[.]?(?: de)?,?[ -](?:{_YEAR}|['’]?[0-9]{{2}})"
     rf"|{_WORD}[.]? {_DAY}(?:st|nd|rd|th)?,? {_YEAR}"
-    rf"|{_DAY}\. (?:0?[1-9]|1[0-2])\. {_YEAR}|(?:明治|大正|昭和|平成|令和)[0-9]{{1,2}}年[0-9]{{1,2}}月[0-9]{{1,2}}日"
+    rf"|{_DAY}\. (?:0?[1-9]|1[0-2])\. {_YEAR}|(?:{_ERAS})[0-9]{{1,3}}年[0-9]{{1,2}}月[0-9]{{1,2}}日"
     rf"|{_YEAR}\.? {_WORD} {_DAY}\.?|{_DAY} tháng (?:0?[1-9]|1[0-2]),? năm {_YEAR}"
     rf"|{_YEAR}[ ]?[年년][ ]?[0-9]{{1,2}}[ ]?[月월][ ]?[0-9]{{1,2}}[ ]?[日일]"
 )
 
 
-_BIRTH_KEYS = "dob|birth ?(?:date|day)|date of birth|geburtsdatum|fecha nacimiento|date naissance"
+_BIRTH_KEYS = (
+    "dob|birth ?(?:date|day)|date of birth|geburts(?:datum|tag)|geb ?dat(?:um)?|(?:fecha|fec|f) (?:de )?nac(?:imiento)?"
+    "|date (?:de )?naiss(?:ance)?|data (?:d[ei] )?nasc(?:ita|imento)?|geboortedatum|data ur(?:odzenia)?"
+    "|f(?:ø|ö|oe|o)dels(?:edato|edag|dag)|do[gğ]um tarihi|datum narozeni|syntymäaika|tanggal lahir|data nasterii"
+)
+# A day, a month and a year of two digits in any order, or of four at the end: under a label with a colon.
+_DAY2, _MONTH2 = "(?:0[1-9]|[12][0-9]|3[01])", "(?:0[1-9]|1[0-2])"
+_DIGITS = (
+    f"[0-9]{{2}}{_MONTH2}{_DAY2}|{_DAY2}{_MONTH2}(?:19|20)?[0-9]{{2}}|{_MONTH2}{_DAY2}(?:19|20)?[0-9]{{2}}"
+    f"|(?:19|20)[0-9]{{2}}{_DAY2}{_MONTH2}"
+)
 _EPOCH_END = 1_600_000_000
 
 
@@ -70,7 +86,7 @@ def _is_month(word: str) -> bool:
 
 def _accept_date(value: str) -> int:
     """Count a date whose month, where it is a word, is one of a calendar."""
-    return len(value) if all(map(_is_month, _WORDS.findall(value))) else 0
+    return len(value) if "年" in value or all(map(_is_month, _WORDS.findall(value))) else 0
 
 
 def _accept_parts(value: str) -> int:
@@ -237,17 +253,44 @@ BIRTHS: tuple[PatternDetector, ...] = (
         priority=39,
         accept=_accept_date,
         pattern=LatePattern(
-            rf"(?:(?P<star>(?<![\w*])[*])|{BEFORE})(?P<value>{_DATE})"
+            rf"(?:(?P<star>(?<![\w*])[*])|{BEFORE})(?P<value>{_DATE}|{_IDEOGRAPHIC})"
             rf"(?(star)(?![0-9*_./-])|(?=[ ](?:geb\.(?=[ ]in[ ]|[ ]?(?:$|[,;)]))|geboren|gebürtig|urodzon[ay]|született"
             rf"|doğumlu|г\.[ ]?р)(?![a-z])"
-            rf"|[ ]?생(?:[^가-힣]|$)|[ ]?生(?:[^\u4e00-\u9fff]|$)))",
+            rf"|[ ]?생(?:[^가-힣]|$)|[ ]?生(?:[^\u4e00-\u9fff]|$)|[ ]?出生(?![人率数數]|统计|統計)))",
             re.IGNORECASE,
         ),
         not_after=LatePattern(
             rf"{_THING_BORN}\s(?:wurde|ist|war|werd|is)\s(?:(?:schon|bereits|erst)\s)?(?:am|op|den)\s$", re.IGNORECASE
         ),
-        hint=r"[*][0-3]?[0-9]\.[01]?[0-9]\.(?:19|20)|[日일][ ]?[生생]"
+        hint=r"[*][0-3]?[0-9]\.[01]?[0-9]\.(?:19|20)|[日일][ ]?出?[生생]"
         r"|[0-9][ ](?i:geb\.|geboren|gebürtig|urodzon|született|doğumlu|г\.[ ]?р)",
+    ),
+    PatternDetector(
+        name="dob_ideographic",
+        type="DOB",
+        category=Category.GOVERNMENT,
+        priority=39,
+        pattern=LatePattern(rf"(?:[农農旧舊阴陰公][历曆]|西元|公元)?{_IDEOGRAPHIC}"),
+        hint="[〇零○元一二三四五六七八九十百]年[正元一二三四五六七八九十]{1,2}月",
+        need=Need.CONTEXT,
+        context=words(BIRTH),
+        reach=8,
+        not_near=_NOT_OF_A_PERSON,
+    ),
+    PatternDetector(
+        name="dob_digits",
+        type="DOB",
+        category=Category.GOVERNMENT,
+        priority=39,
+        pattern=LatePattern(rf"{BEFORE}(?:{_DIGITS}){AFTER_DIGIT}"),
+        hint=_BIRTH_HINT,
+        need=Need.CONTEXT,
+        is_number=True,
+        context=words(rf"(?:{BIRTH})[ ]?: ?$", r"d\.?o\.?b\.? $"),
+        reach=2,
+        not_near=_NOT_OF_A_PERSON,
+        keys=LatePattern(f"(?:{_BIRTH_KEYS})$", re.IGNORECASE),
+        not_after=LatePattern(r"[0-9][-./]$", end_chars=3),
     ),
     PatternDetector(
         name="dob_worded",
