@@ -15,9 +15,11 @@ from comity.core.redaction.spelling import without_marks
 
 # Verbs that say what something is, in the present, and words that stand in their place.
 IS: Final = (
-    "is|are|was|stays|remains|ist|war|bleibt|lautet:?|est|c['’]est|était|reste|es|era|és|sigue siendo|è|é|rimane|to|to jest"
+    "is|are|was|used to be|stays|remains|ist|war|heißt|heisst|bleibt|lautet:?|est|c['’]est|était|reste|es|era|és"
+    "|sigue siendo|è|é|rimane|to|to jest"
     "|jest|är|er|on|je|là|adalah|ialah|ay|ni|это|це|είναι|este|ir|yra|е|је|هو|هي|הוא|היא|הינו|הינה|है|हैं|হল|হলো|ہے|şu|şöyle"
-    "|this|now|reads|that is|das ist|que es|cioè|dat is|que é|czyli|tedy|alltså|det är|yani|то есть|luidt|brzmi"
+    "|this|now|reads|that is|das ist|que es|cioè|dat is|que é|czyli|tedy|alltså|det är|yani|то есть|luidt|brzmi|такой|такая"
+    "|такий"
     "|zní|znie|lyder"
 )
 # Whose the value is: pronouns, and the prepositions before whoever it is.

@@ -71,7 +71,8 @@ OWNER: Final = (
     r"|para|per|von|van|voor|zum|zur|til|till|för|på|od|dla|za|k|ke|na|от|від|до|за|для|к|у|για|του|της|của"
     r"|untuk|milik|in|im|zu|beim|vom|am|dem|den|dello|dei|sul|nel|sur|dans|chez|en|a|al|au|aux|ao|no|w|z|v|u|bij|hos"
     r"|pro|pre|στο|на|с|ng|ya|wa|dari|bagi|hjá|kod|pri)"
-    rf"(?:(?:[ ][^\W\d][\w'’-]{{0,14}}){{1,3}}?(?=[ :=])|(?:[ ][^\W\d][\w'’-]{{0,14}}){{1,5}}?(?=[ ](?:{IS})[ ]|[ ]?[:=]"
+    rf"(?:(?:[ ][^\W\d][\w'’-]{{0,14}}){{1,3}}?(?=[ :=])"
+    rf"|(?:[ ](?:[^\W\d][\w'’-]{{0,14}}|[0-9]{{1,4}}[a-z]?)){{1,5}}?(?:[ ][0-9]{{1,4}})?(?=[ ](?:{IS})[ ]|[ ]?[:=]"
     rf"|[ ][—–-][ ])))?"
 )
 
