@@ -128,6 +128,7 @@ class LabelledDetector:
     hint_value: str = "[0-9]"  # what of a value stands somewhere after its label
     hint_foreign: str = ""  # labels of languages whose words have no borders there
     not_followed: LatePattern | None = None  # what may not follow a value that has no label with a colon
+    is_figure: Callable[[str, str, str], bool] | None = None  # whether the words around a value make it a count
     keys: LatePattern | None = None  # what a JSON key must end with for a number under it; any label if None
     keys_weak: LatePattern | None = None  # whole keys under which a number must be `is_valid_bare`
     is_valid_bare: Callable[[str], bool] | None = None
@@ -289,6 +290,8 @@ class LabelledDetector:
         for cut in _cuts(value):
             if cut >= _VALUE_CHARS_MIN and is_valid(value[:cut]):
                 rest = value[cut:] + after
+                if self.is_figure is not None and self.is_figure(value[:cut], before, rest):
+                    return 0
                 is_counted = (
                     rest
                     and _PLAIN_NUMBER.fullmatch(value, 0, cut)

@@ -186,6 +186,43 @@ _AMOUNT = LatePattern(
     r"[ \u00a0]?(?:EUR|USD|PLN|CZK|COP|MXN|PEN|BRL|ARS|CLP|TRY|TL(?![A-Za-z])|Kč|zł|pesos|reais|mil(?![a-z]))"
 )
 _BARE = re.compile(r"[0-9]+")
+# A bare number that is one of several counts: "1845220 calls, mobile 1120400, landline 724820", "电话2345678次".
+_FIGURE = re.compile(r"[1-9][0-9]{6,7}")
+_CHANNEL = (
+    r"desktops?|tablets?|e-?mails?|chat|web(?:site)?|apps?|walk-?ins?|in-?person|online|post|letters?|portal|smart tv|tv"
+    r"|kiosk|branch"
+    r"|ordinateurs?|courriels?|courrier|ordenador|escritorio|correo|computer|filiale|schalter|brief"
+)
+_KIND_OF_PHONE = (
+    r"land ?lines?|mobile|cell|phone|work|home|other|others|office|fax|sms|text|fixed|voip|festnetz|handy|sonstige|fixes?"
+    r"|autres?|fijos?"
+    r"|otros?|fiss[oi]|altr[oi]|vaste?|overige?|stacjonarn[ey]|inne|fast|övriga?|pevné|ostatní|городские|прочие"
+)
+_NUMBERED_NOUN = (
+    r"calls?|sessions?|visits?|visitors|users|clicks|views|impressions|hits|downloads|installs|contacts|tickets|customers"
+    r"|requests|orders|minutes|messages|subscribers|lines|anrufe|besuche|sitzungen|zugriffe|kontakte|appels?|visites"
+    r"|sessions|abonnés|llamadas|visitas|sesiones|chiamate|visite|sessioni|chamadas|ligações|sessões|oproepen|bezoeken"
+    r"|gesprekken|połącze(?:ń|nia)|wizyty|sesje|samtal|besök|opkald|anrop|hovory|hovorů|hívások?|apeluri|звонки|звонков"
+    r"|вызовов|дзвінків|aramalar|çağrı"
+)
+_AMONG_COUNTS = re.compile(
+    rf"[0-9][0-9.,\u00a0]{{3,12}}[ ](?:[^\W\d_]{{2,10}}[ ])?(?:{_NUMBERED_NOUN})(?![^\W_])[^.!?\n]{{0,40}}$"
+    rf"|(?<![^\W_])(?:{_NUMBERED_NOUN})(?:[ ][^\W\d_]{{2,10}}){{0,2}}[ ]?[:=(][ ]?[0-9][0-9.,]{{3,12}}[^.!?\n]{{0,40}}$"
+    rf"|COUNT\(|(?<![^\W_])(?:by|per|nach|je|par|por|per|przez|na)[ ](?:device|channel|platform|line|phone)[ _]?(?:type"
+    rf"|kind)?[ ]?:[^.!?\n]{{0,40}}$"
+    rf"|(?<![^\W_])(?:{_CHANNEL})[ =:]{{1,2}}[1-9][0-9]{{2,7}}(?:[ ]?[,;/|\n][ ]?|[ ])[^\W\d_]{{2,12}}[ =:]{{1,2}}$",
+    re.IGNORECASE,
+)
+_BESIDE_COUNTS = re.compile(
+    rf"[ ]?[,;/|\n][ ]?(?:and[ ]|und[ ]|et[ ]|y[ ]|e[ ])?(?:(?:{_CHANNEL})[ =:]{{1,2}}[1-9][0-9]{{2,7}}"
+    rf"|(?:{_KIND_OF_PHONE})[ =:]{{1,2}}[1-9][0-9]{{2,5}})(?![\w-])"
+    r"|[ ]?(?:次(?![日要生元])|通(?![话話知过過])|台(?![湾灣北])|[个個](?!人)"
+    r"|部(?![门門长長])|[户戶]|[条條](?![件款])|支(?![持付])|[只隻]"
+    r"|件(?!名)|回(?![线線复復答電电拨撥])|人(?![员員])|[万萬亿億]|건(?!으로)|통(?![화해])|대(?![표리신])|명(?![의함])|개(?!인)|회(?![사신선원]))"
+    r"|[ ](?:раз(?:а|и|ів)?|разів|штук|adet|kez|defa|เครื่อง|ครั้ง|สาย|cuộc|lần|máy|unit|kali|buah)(?![^\W_])"
+    r"|[ ](?:за|per|pro|par|por|al|im)[ ](?:год|рік|year|jahr|an|mois|año|anno|mese|ano|mês|monat|month|rok)(?![^\W_])",
+    re.IGNORECASE,
+)
 _BARE_DIGITS_MIN, _CALLED_DIGITS_MIN = 9, 8
 _THREES = re.compile(r"[1-9][0-9]{2}(?:[ \u00a0][0-9]{3}){2}")
 _THREES_REGIONS = "ES PL CZ SK PT PE"
@@ -298,6 +335,13 @@ def _is_reached(value: str) -> bool:
     return _is_plausible(value) and (len(_number(value)) >= 9 or not _BARE.fullmatch(value))
 
 
+def _is_figure(value: str, before: str, after: str) -> bool:
+    """Return whether the words around a bare number say that it is a count, or that it stands in a list of counts."""
+    if not _FIGURE.fullmatch(value):
+        return False
+    return _BESIDE_COUNTS.match(after) is not None or _AMONG_COUNTS.search(before) is not None
+
+
 def _accept_called(value: str) -> int:
     digits = digits_of(value)
     return len(value) if len(digits) >= _CALLED_DIGITS_MIN and is_national(digits) else 0
@@ -339,8 +383,9 @@ PHONES = LabelledDetector(
     f"|{_LANDLINE}|{_SHOWN}|{_UNDER}|{_OWN_NUMBER}|contactad[oa]s?|llamad[oa]s?|avisad[oa]s?|localizad[oa]s?|chamad[oa]s?|chiamat[oa]|contattat[oa]"
     f"|rintracciabile|joints?|jointe|contacté|gebeld|bereiken|bereikt|angerufen|zurückgerufen|erreicht|kontaktiert|uppringd|ringas|nås"
     f"|ringes|kontaktes|kontaktas|dosegljiv[aoi]?|dostup(?:an|na)|zastižen(?:[íay])?|elérhető|dihubungi|{_REACH}|{_CALL}|{_DIAL}",
-    hint_value=r"[0-9](?:[ \u00a0\u202f./()\-\u2010-\u2015·•_]{0,3}[0-9]){6}",
+    hint_value=r"[0-9](?:[ \u00a0\u202f./()\-\u2010-\u2015·•_]{0,3}[0-9]){5}",  # the border of a label takes one: "电话2345678"
     not_followed=_COUNTED,
+    is_figure=_is_figure,
     ids=False,
     keys=LatePattern(
         r"(?:phones?|telephones?|tel|fax|telefax|whatsapp|handynummer|telefon|telefonnummer|telefono|teléfono"

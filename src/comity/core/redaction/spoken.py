@@ -94,6 +94,23 @@ NOT_INSIDE: Final = "".join(
 _SPOKEN_HINT = f"(?:(?:double|triple)[ -])?(?:{'|'.join(sorted(_PLAIN, key=len, reverse=True))})"
 _WORDED_HINT = f"(?:(?:double|triple)[ -])?(?:{'|'.join(sorted(set(_ALL), key=len, reverse=True))})"
 
+# Whose number it is, and who is to be reached how.
+_REACHED = (
+    "(?:my|our|his|her|their|your) number",
+    "(?:call|ring|phone|text|dial|reach|try)(?: (?:me|us|him|her|them))?(?: (?:back|up))?(?: (?:on|at))?",
+    "(?:get|catch|find)(?: hold of)? (?:me|us|him|her|them) (?:on|at|under)",
+    (
+        "(?:mon|ton|son|leur|notre|votre) num[eé]ro|(?:mi|tu|su) n[uú]mero|(?:mio|tuo|suo) numero|(?:mijn|zijn|haar|ons) nummer"
+        "|(?:meine|seine|ihre|unsere) nummer|(?:meu|seu) número|(?:mój|jej|jego) numer|m(?:in|itt) nummer"
+    ),
+    (
+        "(?:joindre|(?:r?appele[rz])(?:[ -]moi)?|erreichen|anrufen|erreichbar|bereiken|bellen|llamar(?:me)?|llámame"
+        "|localizar(?:me)?"
+        "|chiamar(?:e|mi)|chiamami|ligar|ligue|nås|ringe?)(?: (?:me|mich|mij|mig|uns))?(?: (?:au|auf|unter|op|al|en el|no|para"
+        "|på))?"
+    ),
+)
+
 _KOREAN = "공영일이삼사오육륙칠팔구"
 _CHINESE = "零〇一二三四五六七八九幺"
 
@@ -115,8 +132,7 @@ SPOKEN: tuple[PatternDetector, ...] = (
             r"(?:tele|cell|mobile ?|home ?|work ?)?phones?(?: ?(?:number|no))?",
             "mobile",
             "cell",
-            "(?:my|our|his|her|their|your) number",
-            "(?:call|ring|text|dial|reach|try)(?: (?:me|us|him|her|them))?(?: (?:back|up))?(?: (?:on|at))?",
+            *_REACHED,
         ),
     ),
     PatternDetector(
@@ -164,8 +180,7 @@ SPOKEN: tuple[PatternDetector, ...] = (
             "mobile",
             "cell",
             "whatsapp",
-            "(?:my|our|his|her|their) number",
-            "(?:call|ring|phone|text|dial|reach|try)(?: (?:me|us|him|her|them))?(?: (?:back|up))?(?: (?:on|at))?",
+            *_REACHED,
         ),
     ),
 )
