@@ -41,6 +41,10 @@ _NOT_A_STREET = frozenset(
         " Cloud Thumb Backup Network Brigade TB GB MB SSD HDD NVMe SATA",
     )
 )
+# "18 Brigade Road" is one, as "10 Wall Street" is; "2 Fire Brigade Road closures" and "4 TB Way" are none.
+_PLAIN_STREET = re.compile(
+    rf"[0-9][A-Za-z]?,? (?:Brigade|Wall|State|Court|Supreme|District|Network|Flash|Tape) (?:{_PLAIN_SUFFIX})(?![A-Za-z])"
+)
 _NOT_FIRST = frozenset(  # after a number: "24 Hour Drive", "3 Way Street parking"
     re.findall(
         r"\w+",
@@ -200,6 +204,22 @@ _POSTAL_ABROAD = (
     r"|c\.p|cod po[sșş]tal|poštová|pasta indekss|pašto kodas|sihtnumber|পোস্ট কোড|पिन कोड|पिनकोड|pin ?code"
 )
 # `{"ulica": …, "kod": "50-102", "miasto": …}`: the siblings of such a key say that it is a postal code.
+# "unpacked zip archive 60614 … Zip 60615 is corrupt": a file, of which the words before or behind say so.
+_OF_ARCHIVE = LatePattern(
+    r"(?<![^\W_])(?:un-?zip\w{0,4}|re-?zip\w{0,4}|zipped|(?:un|de)?-?compress\w{0,3}|unpack\w{0,3}|packed|extract\w{0,3}"
+    r"|archives?|tarballs?"
+    r"|rar|7z|gz|files?|folders?|upload\w{0,3}|download\w{0,3}|attach\w{0,4}|backups?|checksum|crc|bytes)(?![^\W_])"
+    r"[^\n]{0,60}(?<![^\W_])zips?\W{0,3}$",
+    re.IGNORECASE,
+)
+_BESIDE_ARCHIVE = LatePattern(
+    r"[ ](?:(?:is|was|has been|seems|looks|came|could|cannot|can['’]?t|failed|won['’]?t)(?![^\W_])(?:[ ]\w{2,12}){0,2}?"
+    r"|which)[ ](?:corrupt\w{0,3}|broken|damaged|empty|truncated|encrypted|incomplete|uploaded|downloaded|unpacked"
+    r"|extracted|zipped"
+    r"|opened|un-?zip\w{0,4}|to (?:open|unpack|extract|unzip)|its crc)(?![^\W_])|[ ](?:failed|has [0-9]+ files"
+    r"|contains [0-9])(?![^\W_])",
+    re.IGNORECASE,
+)
 _CODE_HINT = (
     r"\"(?i:kod|c[oó]d(?:e|igo|ice)?|kód|код|pc|cp|cap|cep|npa|irsz|psc|post(?:nr)?)\\?\"\s?:\s?\\?\"?"
     r"[0-9]{2}(?:[0-9]{3}|-[0-9]{3}|[0-9]{2}\\?\"|[0-9][ \-][0-9]{2})"
@@ -231,7 +251,8 @@ def _accept_street(value: str) -> int:
     parts = value.split()
     if "High" in parts and "Court" in parts:
         return 0
-    return 0 if _NOT_A_STREET.intersection(parts) or (len(parts) > 1 and parts[1].title() in _NOT_FIRST) else len(value)
+    is_thing = not _NOT_A_STREET.isdisjoint(parts) and _PLAIN_STREET.search(value) is None
+    return 0 if is_thing or (len(parts) > 1 and parts[1].title() in _NOT_FIRST) else len(value)
 
 
 @lru_cache(maxsize=1024)
@@ -302,14 +323,14 @@ PLACE: tuple[PatternDetector, ...] = (
         category=Category.ADDRESS,
         priority=60,
         pattern=LatePattern(
-            rf"{BEFORE}(?:[0-9]{{1,4}}[A-Za-z]?/)?[1-9][0-9]{{0,4}}(?:-[0-9]{{1,4}})?[A-Za-z]?,?[ ]"
+            rf"{BEFORE}(?:[0-9]{{1,4}}[A-Za-z]?/)?[1-9][0-9]{{0,4}}(?:-[0-9]{{1,4}}|/[A-Z])?[A-Za-z]?,?[ ]"
             rf"{_DIRECTION}(?:{_STREET_WORD}[ ]){{1,4}}(?:(?:{_PLAIN_SUFFIX})(?![A-Za-z0-9'’-]){_NO_NOUN}"
             rf"|(?:{_AMBIGUOUS_SUFFIX})(?=\.?(?:,|\n|$|[ ](?:Apt|Suite|Unit|#))))"
             rf"(?:[ ][0-9]{{1,2}}(?=[ ,]{{1,2}}#[0-9]))?{_QUARTER}{_UNIT}"
         ),
         shape_chars_max=LONG_CHARS_MAX,
         first=rf"{AT_DIGIT}(?=[0-9]{{0,4}}(?:[A-Za-z]?(?:,?[ ][A-Z0-9\u00c0-\u00de]|/)|-))",
-        hint=rf"[0-9][A-Za-z]?,?[ ](?:[A-Z0-9\u00c0-\u00de][^ \"]*[ ])+{_SUFFIX}{HINT_AFTER}",
+        hint=rf"[0-9]/?[A-Za-z]?,?[ ](?:[A-Z0-9\u00c0-\u00de][^ \"]*[ ])+{_SUFFIX}{HINT_AFTER}",
         accept=_accept_street,
         need=Need.NO_FOREIGN_LABEL,
         context=_ADDRESS_WORDS,
@@ -597,7 +618,8 @@ PLACE: tuple[PatternDetector, ...] = (
         category=Category.ADDRESS,
         priority=64,
         pattern=LatePattern(
-            rf"{BEFORE}[0-9]{{5}}(?:-[0-9]{{4}})?{AFTER_DIGIT}(?![ ](?!and|or|please|is|in|for|to|was|usa|with"
+            rf"{BEFORE}[0-9]{{5}}(?:-[0-9]{{4}})?{AFTER_DIGIT}(?![ ](?!and|or|please|is|in|for|to|was|usa|with|last|since"
+            rf"|now|next|where|but|because|instead|today"
             rf"|[a-z_]{{1,20}}[=:])[a-z]{{3}})"
         ),
         hint=rf"(?:(?i:zip|plz|post[ _\-]?(?:al|code|leit)|code[ _\-]?postal"
@@ -611,5 +633,7 @@ PLACE: tuple[PatternDetector, ...] = (
         ),
         reach=20,
         not_after=NOT_AFTER_DIGIT,
+        not_near=_OF_ARCHIVE,
+        not_beside=_BESIDE_ARCHIVE,
     ),
 )
