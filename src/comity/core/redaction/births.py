@@ -218,7 +218,12 @@ _NOT_OF_A_PERSON = LatePattern(
     r"birth\s(?:rate|control|cohort|weight|statistics|data|numbers|count|registrations?)[^;]{0,40}$"
     r"|dob-[a-z][^;]{0,60}$|geb\.?\s(?-i:[A-ZÄÖÜ])[a-zäöüß]{1,20}\s$"
     r"|(?:usine|entreprise|société|marque|association|empresa|compañía|firma|marca|azienda|società|impresa|unternehmen"
-    r"|verein|projekt|proyecto|projet|progetto|start-?up|club)[^;.:]{0,30}$"
+    r"|unternehmens"
+    r"|vereins?|projekt|projekts|proyecto|projet|progetto|start-?up|club|firmy|spółki|empresa|bedrijf|företaget|yritys"
+    r"|компании|фирмы)[^;.:]{0,30}:?\s?$"
+    r"|(?:taux|tasa|tasso|taxa|índice|indice|wskaźnik|míra|miera|współczynnik|коэффициент|показатель|рівень|معدل|نرخ|שיעור"
+    r"|जन्म ?दर|oranı?|tỷ lệ|อัตราการ|rata|arány|tingkat|angka)[^;.:\d]{0,24}$|出生[率数數][^。，]{0,6}$|출생[률율][^.]{0,6}$"
+    rf"|birth\sof\s(?:the|an?|our|this)\s(?:{_THINGS}|{_ENGLISH_THINGS})(?![^\W_])[^;.\d]{{0,12}}$"
     r"|(?:republik|republic|república|république|nation|firma|company|city|stadt)\W{0,3}$"
     r"|born\s(?:rate|count|digital)[^;]{0,40}$"
     r"|(?:project|company|start-?up|product|brand|firm|team|programme|program|initiative|idea|process|thread|job|task"
@@ -361,7 +366,8 @@ BIRTHS: tuple[PatternDetector, ...] = (
         priority=39,
         accept=_accept_date,
         pattern=LatePattern(
-            rf"{BEFORE}(?:{_DATE})(?![0-9_])(?![-./][0-9]|\.\.|[ ]?(?:to|until|bis|[–-])[ ]?[0-9])(?!(?!T[0-9])[A-Za-z])",
+            rf"{BEFORE}(?:{_DATE})(?![0-9_])(?![-./][0-9]|\.\.|[ ]?(?:to|until|bis|[–-]|à|au|al|até|tot|till|til|do|по|до"
+            rf"|تا|إلى|الى|至|到|から|부터|~|～)[ ]?[0-9])(?!(?!T[0-9])[A-Za-z])",
             re.IGNORECASE,
         ),
         hint=_BIRTH_HINT,

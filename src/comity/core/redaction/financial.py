@@ -172,7 +172,11 @@ _OF_LEDGER = LatePattern(
     re.IGNORECASE,
 )
 _LEDGER_NOUNS = (
-    "ledger|suspense|clearing|control|nominal|cost|expenses?|revenue|assets?|receivables?|payables?|accruals?|depreciation"
+    "verrechnung|vorräte|forderungen|verbindlichkeiten|kasse|compte d['’]attente|attente|bancos|caja|clientes|proveedores"
+    "|banche"
+    "|cassa|clienti|fornitori|cancelleria|caixa|fornecedores|crediteuren|debiteuren|petty cash|cash|travel|payroll|sundry|sales"
+    "|bank charges|retained|prepayments?|prepaid|ledger|suspense|clearing|control|nominal|cost|expenses?|revenue|assets?"
+    "|receivables?|payables?|accruals?|depreciation"
     "|inventory|equity|liabilit(?:y|ies)|profit cent(?:er|re)s?|budgets?|trial balance|kostenstelle"
     "|profitcenter|centre de co[uû]ts"
     "|centro de (?:costes?|costos?|custos?)|centro di costo|kostenplaats|kostnadsställe|omkostningssted|nákladové středisko"
@@ -180,7 +184,7 @@ _LEDGER_NOUNS = (
 )
 # Behind an account: "account no. 41200 Inventory", "…, cost centre 12", "… is the clearing account".
 _BESIDE_LEDGER = LatePattern(
-    rf"(?:[,;)]?[ ]\(?|(?:[,;)]|[ ](?:is|for|of|in|to|and|with|under|by|from|holds"
+    rf"(?:[,;)]?[ ](?:[-–—][ ])?[(\"'’‘“”„«]{{0,2}}|(?:[,;)]|[ ](?:is|for|of|in|to|and|with|under|by|from|holds"
     rf"|takes))[ ](?:[^\W\d]\w{{0,16}}[ ,]{{1,2}}){{1,4}}?)"
     rf"(?:{by_first_letter(_LEDGER_NOUNS)})(?![^\W\d_])",
     re.IGNORECASE,

@@ -59,6 +59,7 @@ _UP_TO_DIGIT = re.compile("(?s:.*)[0-9]")
 _VALUE_CHARS_MIN = 5
 _WORD_AT_END = re.compile(r"[ \u00a0][A-Za-z]{3,}\Z")  # which follows a number: "12345678 printed"
 _PREFIX = re.compile(r"(?<![A-Za-z])[A-Z]{1,3}-\Z")  # of a code: "RG-585-54-0021"
+_OF_WHICH = re.compile(r"(?<![^\W_])(?:di|per|in|con|a|da|su|tra|fra|il|la|le|i|gli) cui[ ]\Z")  # and no number of Peru
 _PLAIN_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?|[0-9]{1,3}(?:[ \u00a0.,][0-9]{3})+")
 _BANK = re.compile(r"[ ]?[\u4e00-\u9fff\uac00-\ud7af]{1,8}(?:은행|銀行|银行)[ :：]{0,2}\Z")  # whose account it is
 _CUT = re.compile(r"(?<=[A-Za-z0-9)])(?![A-Za-z0-9(])")
@@ -164,7 +165,7 @@ class LabelledDetector:
         return compile_test(f"(?i:{self.hint_labels}|{self.hint_foreign or self.hint_labels})")
 
     def _find_rule(self, before: str) -> tuple[int, bool, Gap] | None:
-        if _PREFIX.search(before):
+        if _PREFIX.search(before) or _OF_WHICH.search(before):
             return None
         before = as_words(before)
         if ")" in before[-4:] and _is_of_thing(before):

@@ -66,8 +66,10 @@ ASKED: Final = r"[?][ \n]{1,2}(?:[A-Z][A-Za-z]{0,11}[ ]?:[ ])?"  # "your passwor
 # Whose the secret is, between its label and what says it: "password of my router is …". Further words need a sign or a verb.
 OWNER: Final = (
     r"(?:[ ]?\([^()\d\n]{1,24}\)(?=[ ]?[:=])|[ ](?:wi-?fi|wlan|router|e-?mail|portal|vpn)(?=[ :=])"
+    r"|[ ](?:(?:d|dell|all|nell|sull)|(?:de|à)[ ]l)['’][^\W\d][\w-]{0,14}(?:[ ](?:[^\W\d][\w'’-]{0,14}|[0-9]{1,4})){0,3}?"
+    rf"(?=[ ](?:{IS})[ ]|[ ]?[:=])"
     r"|[ ](?:for|of|at|on|from|to|do|de|du|der|des|del|della"
-    r"|meiner|meines|für|pour"
+    r"|meiner|meines|für|fürs|ins|ans|aufs|pour"
     r"|para|per|von|van|voor|zum|zur|til|till|för|på|od|dla|za|k|ke|na|от|від|до|за|для|к|у|για|του|της|của"
     r"|untuk|milik|in|im|zu|beim|vom|am|dem|den|dello|dei|sul|nel|sur|dans|chez|en|a|al|au|aux|ao|no|w|z|v|u|bij|hos"
     r"|pro|pre|στο|на|с|ng|ya|wa|dari|bagi|hjá|kod|pri)"

@@ -203,7 +203,7 @@ _NUMBERED_NOUN = (
     r"|requests|orders|minutes|messages|subscribers|lines|anrufe|besuche|sitzungen|zugriffe|kontakte|appels?|visites"
     r"|sessions|abonnés|llamadas|visitas|sesiones|chiamate|visite|sessioni|chamadas|ligações|sessões|oproepen|bezoeken"
     r"|gesprekken|połącze(?:ń|nia)|wizyty|sesje|samtal|besök|opkald|anrop|hovory|hovorů|hívások?|apeluri|звонки|звонков"
-    r"|вызовов|дзвінків|aramalar|çağrı"
+    r"|вызовов|дзвінків|aramalar|çağrı|שיחות|مكالمات|مكالمة|اتصالات|تماس|कॉल|สาย|cuộc gọi|panggilan"
 )
 _AMONG_COUNTS = re.compile(
     rf"[0-9][0-9.,\u00a0]{{3,12}}[ ](?:[^\W\d_]{{2,10}}[ ])?(?:{_NUMBERED_NOUN})(?![^\W_])[^.!?\n]{{0,40}}$"
@@ -219,6 +219,9 @@ _BESIDE_COUNTS = re.compile(
     r"|[ ]?(?:次(?![日要生元])|通(?![话話知过過])|台(?![湾灣北])|[个個](?!人)"
     r"|部(?![门門长長])|[户戶]|[条條](?![件款])|支(?![持付])|[只隻]"
     r"|件(?!名)|回(?![线線复復答電电拨撥])|人(?![员員])|[万萬亿億]|건(?!으로)|통(?![화해])|대(?![표리신])|명(?![의함])|개(?!인)|회(?![사신선원]))"
+    r"|[ ](?:of (?:them|which|these)|davon|dont|d['’]entre|de ell[oa]s|di cui|daarvan|z nich|z toho|varav|hvoraf|из них"
+    r"|з них|מהן|מהם|منها"
+    r"|منهم|از آنها|bunların)(?![^\W_])"
     r"|[ ](?:раз(?:а|и|ів)?|разів|штук|adet|kez|defa|เครื่อง|ครั้ง|สาย|cuộc|lần|máy|unit|kali|buah)(?![^\W_])"
     r"|[ ](?:за|per|pro|par|por|al|im)[ ](?:год|рік|year|jahr|an|mois|año|anno|mese|ano|mês|monat|month|rok)(?![^\W_])",
     re.IGNORECASE,

@@ -9,7 +9,8 @@ PERSONAL: Final = {
     "ar.dni": r"dni argentino|documento nacional",
     "insured": r"svnr|sv-?nummer|rvnr|rv-?nummer|sozialversicherungsnummer|rentenversicherungsnummer",
     "social": r"versicherungsnummer",
-    "be.nn": r"rijksregister(?:nummer)?|num[eé]ro (?:de registre )?national|registre national|insz|niss",
+    "be.nn": r"rijksregister(?:nummer)?|national regist(?:er|ration|ry)|num[eé]ro (?:de registre )?national"
+    "|registre national|insz|niss",
     "bg.egn": r"егн|egn|ucn|единен граждански номер",
     "ch.ssn": r"ahv(?:-?n(?:umme)?r)?|avs|oasi",
     "cl.rut": r"rut|run|r\.u\.t",

@@ -210,7 +210,8 @@ _COUNTED_NOUNS = (
     "|phones|mobiles|handsets|sims|numbers|ppm|ppb|dpi"
     "|SIM|Anrufe|Geräte|Karten|Kunden|Nutzer|Stück|Stk|Minuten|appels|abonnés|clients|unités|llamadas|clientes|unidades"
     "|chiamate|utenti|pezzi|chamadas|gesprekken|klanten|stuks|połączeń|klientów|sztuk|samtal|звонков|абонентов|штук|шт"
-    "|addresses|codes|zips|stores|vehicles|cars|projects?|releases?|builds?|versions?|shuffles|draws"
+    "|secondi|minuti|giorni|Sekunden|Stunden|Tage|secondes|heures|jours|segundos|horas|días|dias|seconden|dagen|sekund|godzin"
+    "|секунд|минут|часов|дней|addresses|codes|zips|stores|vehicles|cars|projects?|releases?|builds?|versions?|shuffles|draws"
 )
 COUNTED: Final = re.compile(
     rf"(?:[ \u00a0]?(?:[KMGT]B(?![A-Za-z])|Hz(?![A-Za-z])|[Uu]sers(?![A-Za-z])|%|°|€|£|¥|‰)|["
@@ -298,7 +299,7 @@ def is_foreign(word: str) -> bool:
     """Return whether a word, in small letters, is a noun for numbers that belong to no person."""
     if word in _FOREIGN_NOUNS or (word[-1:] == "s" and word[:-1] in _FOREIGN_NOUNS):
         return True
-    is_number = word.endswith(_NUMBER_OF_THING) or (word.endswith("nr") and word != "nr")
+    is_number = (word.endswith(_NUMBER_OF_THING) and word != "nummer") or (word.endswith("nr") and word != "nr")
     return is_number and not word.startswith(_REACHES)
 
 

@@ -54,7 +54,15 @@ _RULES: Final = (
             " guest member subscriber device_owner benutzer usuario utilisateur utente"
         ),
     ),
-    _Rule(_keys("zip"), (_keys("tar gz tgz bz2 xz zst rar 7z lz4 cab"),), "{} count"),
+    _Rule(
+        _keys("zip"),
+        (
+            _keys(
+                "tar gz tgz bz2 xz zst rar 7z lz4 cab folders files checksum crc crc32 md5 sha256 compression entries archive"
+            ),
+        ),
+        "{} count",
+    ),
     _Rule(_keys("dni"), (_keys("ghi dhi gti poa irradiance"),), "{} count"),
     _Rule(
         _ACCOUNTS,
