@@ -202,6 +202,11 @@ _COUNTED = (
 
 _COUNTING = re.compile(_COUNTS)
 
+# What in the name of a file or of a key says that a card follows.
+_IN_NAME = (
+    "cards?|cc|pan|pay|payment|visa|master(?:card)?|amex|debit|credit|charge|karte|kreditkarte|carte|tarjeta|carta|kaart|kort"
+)
+
 _SPLIT_HINT = r"(?:[^0-9A-Za-z]{1,8}|[^0-9A-Za-z]{0,8}\\[nrt][^0-9A-Za-z]{0,6})(?:[0-9][.)] )?"
 
 _CARD_HINT = (
@@ -275,6 +280,20 @@ CARDS: tuple[PatternDetector, ...] = (
         not_after=NOT_AFTER_DIGIT,
     ),
     PatternDetector(
+        name="card_in_name",  # "pay_5105_1051_0510_5100_v2": of a file, a key or a folder
+        type="CARD",
+        category=Category.FINANCIAL,
+        priority=21,
+        pattern=LatePattern(
+            rf"(?<![A-Za-z0-9])(?:{_IN_NAME})(?:_?(?:no|nr|num|number"
+            rf"|ending))?[_.-](?P<value>[2-6][0-9]{{3}}(?P<joint>[_.-]?)[0-9]{{4}}"
+            rf"(?P=joint)[0-9]{{4}}(?P=joint)[0-9]{{4}})(?![A-Za-z0-9])",
+            re.IGNORECASE,
+        ),
+        hint=rf"(?i:{_IN_NAME})(?:_?(?i:no|nr|num|number|ending))?[_.\-][2-6][0-9]{{3}}[_.\-]?[0-9]{{4}}[_.\-]?[0-9]{{4}}[_.\-]?[0-9]{{4}}",
+        accept=_accept_card_named,
+    ),
+    PatternDetector(
         name="card_counted",
         type="CARD",
         category=Category.FINANCIAL,
@@ -320,7 +339,7 @@ CARDS: tuple[PatternDetector, ...] = (
         type="CARD",
         category=Category.FINANCIAL,
         priority=21,
-        pattern=LatePattern(r"(?<![A-Za-z0-9+/=])[A-Za-z0-9+/]{16,120}={0,2}(?![A-Za-z0-9+/=])"),
+        pattern=LatePattern(r"(?<![A-Za-z0-9+/])(?<!==)[A-Za-z0-9+/]{16,120}={0,2}(?![A-Za-z0-9+/=])"),
         shape_chars_max=LONG_CHARS_MAX,
         first=AT_BASE64,
         hint="(?:[MNO][DTjz][AEIMQUYcgk][w-z0-5]){3}",  # nine digits, in base64

@@ -248,10 +248,10 @@ GOVERNMENT: tuple[PatternDetector, ...] = (
         priority=35,
         pattern=LatePattern(
             rf"{BEFORE}(?:[Qq]{{2}}|[A-CEGHJ-PR-TW-Za-ceghj-pr-tw-z][A-CEGHJ-NPR-TW-Za-ceghj-npr-tw-z])"
-            rf"(?:[ \u00a0-]?[0-9]{{2}}){{3}}[ \u00a0-]?[A-Da-d]{AFTER}"
+            rf"(?:[ \u00a0.-]?[0-9]{{2}}){{3}}[ \u00a0.-]?[A-Da-d]{AFTER}"
         ),
         first=AT_TWO_LETTERS,
-        hint=rf"{HINT_BEFORE_WORD}[A-Za-z]{{2}}(?:[ \u00a0-]?[0-9]{{2}}){{3}}[ \u00a0-]?[A-Da-d]{HINT_AFTER}",
+        hint=rf"{HINT_BEFORE_WORD}[A-Za-z]{{2}}(?:[ \u00a0.\-]?[0-9]{{2}}){{3}}[ \u00a0.\-]?[A-Da-d]{HINT_AFTER}",
         accept=_accept_nino,
         need=Need.NO_FOREIGN_LABEL,
         siblings=True,

@@ -30,8 +30,8 @@ _UNSEEN = (
     (0x20E3, 0x20E3), (0xFE00, 0xFE0F), (0xFEFF, 0xFEFF), (0xE0000, 0xE01EF),
 )  # fmt: skip
 _OTHER_FORMS = (
-    (0x2000, 0x200A), (0x2024, 0x2024), (0x205F, 0x205F), (0x2212, 0x2212), (0x3000, 0x3000), (0xFE50, 0xFE6B),
-    (0xFF01, 0xFF5E), (0xFF61, 0xFF61), (0x1D400, 0x1D7FF),
+    (0x2000, 0x200A), (0x2010, 0x2011), (0x2024, 0x2024), (0x205F, 0x205F), (0x2212, 0x2212), (0x3000, 0x3000),
+    (0xFE50, 0xFE6B), (0xFF01, 0xFF5E), (0xFF61, 0xFF61), (0x1D400, 0x1D7FF),
 )  # fmt: skip
 
 
@@ -63,6 +63,8 @@ _ODD = re.compile(rf"[{_ODD_CLASS}]|{_ESCAPE}|(?P<raised>[{_RAISED_CLASS}]{{3,64
 _ESCAPED = re.compile(_ESCAPE)
 _JOINTS_MIN = 2  # between the letters of the shortest label
 _LETTERS_MIN = 3  # in a run: numbers with a space between them are a list
+_DIGITS_MIN = 7
+_GROUPED = re.compile("[0-9](?: [0-9]){0,9}(?: - [0-9](?: [0-9]){0,9}){1,4}")
 # In the syntax of Rust's engine.
 _SPREAD_HINT = (
     r"[ ](?:[^\s|=*,;()\[\]{}<>\"'\\][ ]){4}|(?:^|[^A-Za-z0-9_.])(?:[A-Za-z][._]){2,7}[A-Za-z](?:[^A-Za-z0-9_]|$)"
@@ -132,12 +134,17 @@ def _parts(match: re.Match[str]) -> Iterator[tuple[int, int, str]]:
     run = match.group()
     if match.lastgroup is None:
         yield match.start(), match.end(), _plain(run)
-    elif match.lastgroup == "raised" or sum(map(str.isalpha, run)) >= _LETTERS_MIN:
+    elif match.lastgroup == "raised" or sum(map(str.isalpha, run)) >= _LETTERS_MIN or _is_grouped(run):
         for place, char in enumerate(run, match.start()):
             is_joint = match.lastgroup == "spread" and (place - match.start()) % 2 == 1
             plain = "" if is_joint else _plain(char)
             if plain != char:
                 yield place, place + 1, plain
+
+
+def _is_grouped(run: str) -> bool:
+    """Return whether digits with spaces between them have the hyphen of a number among them: "4 7 - 2 9 1 8 3 6 5"."""
+    return sum(map(str.isdigit, run)) >= _DIGITS_MIN and _GROUPED.fullmatch(run) is not None
 
 
 def is_odd(text: str) -> bool:
@@ -170,7 +177,7 @@ def is_readable(text: str) -> bool:
     return True
 
 
-_SIGNS = {"\u2212": "-", "\uff61": "."}  # which NFKC leaves, or makes a sign of another script
+_SIGNS = {"\u2010": "-", "\u2011": "-", "\u2212": "-", "\uff61": "."}  # which NFKC leaves, or makes a sign of another script
 
 
 @cache

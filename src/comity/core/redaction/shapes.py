@@ -69,7 +69,7 @@ AT_CARD: Final = f"[2-6]{AT_BORDER}(?=[0-9]{{3}})"
 AT_BASE64: Final = (  # of at least eight characters; in a JSON string a line break is the letter n
     r"[A-Za-z0-9+/](?<![A-Za-mo-z0-9+/](?s:.))(?:(?<!n(?s:.))|(?<=\\n(?s:.)))(?=[A-Za-z0-9+/]{7})"
 )
-AT_TWO_LETTERS: Final = rf"[A-Za-z]{AT_BORDER}(?=[A-Za-z][ \u00a0-]?[0-9])"  # before a digit
+AT_TWO_LETTERS: Final = rf"[A-Za-z]{AT_BORDER}(?=[A-Za-z][ \u00a0.-]?[0-9])"  # before a digit
 AFTER_DIGIT: Final = r"(?![A-Za-z0-9_])(?![-.][0-9]|-[A-Za-z])"  # "219-09-9999-B" is a part
 AT_NINE_DIGITS: Final = f"{AT_DIGIT}(?=(?:{SEPARATOR}?[0-9]){{8}}{AFTER_DIGIT})"
 NOT_AFTER_DIGIT: Final = LatePattern(r"[0-9][-.]$", end_chars=3)  # the left twin of AFTER_DIGIT
