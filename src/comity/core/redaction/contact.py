@@ -63,6 +63,15 @@ _AT_WORDS = (
     "|et işareti|et isareti|a còng"
     "|アットマーク|アット|골뱅이|艾特|小老鼠|שטרודל|כרוכית"
 )
+_SPOKEN_HYPHEN = (
+    "[ ](?i:minus|dash|hyphen|bindestrich|tiret|guion|guión|trattino|myślnik|дефис|streepje|koppelteken|bindestreck|bindestrek"
+    "|pomlčka|kötőjel|hífen|tire)[ ]"
+)
+# Of a domain: "north minus sea". It is no longer than any label.
+_SPOKEN_LABEL = (
+    rf"(?:[{LETTER}0-9]{{1,16}}(?:{_SPOKEN_HYPHEN}[{LETTER}0-9]{{1,30}}"
+    rf"|(?:{_SPOKEN_HYPHEN}[{LETTER}0-9]{{1,10}}){{2}})(?=[ .,])|{_LABEL})"
+)
 _BEHIND_COMMA = "com|org|net|de|fr|pl|nl|ru|ch|eu"  # typed for a dot
 _DOT = (
     rf"(?:\.|,(?=(?:{_BEHIND_COMMA})(?![a-z]))|[ ]?[\[({{<][ ]?(?:dot|{_DOT_WORDS}|\.)[ ]?[\])}}>][ ]?|[ ](?:dot"
@@ -276,7 +285,8 @@ CONTACT: tuple[PatternDetector, ...] = (
         priority=11,
         pattern=LatePattern(
             rf"(?<![{LETTER}0-9]){_ATOM}(?:(?:[._%+'-]{{1,2}}|[\[(](?:\.|dot)[\])]"
-            rf"|{_SPOKEN_SIGN}){_ATOM}){{0,5}}(?:{_AT}|@)(?:{_LABEL}{_DOT}){{1,4}}[A-Za-z]{{2,24}}(?![A-Za-z0-9])"
+            rf"|{_SPOKEN_SIGN}){_ATOM}){{0,5}}(?:{_AT}"
+            rf"|@){_SPOKEN_LABEL}{_DOT}(?:{_LABEL}{_DOT}){{0,3}}[A-Za-z]{{2,24}}(?![A-Za-z0-9])"
             r"|(?<!\w)\w{1,64}[ ](?:собака|собачка)[ ](?:[\w-]{1,63}(?:\.|[ ]точка[ ])){1,4}\w{2,24}(?!\w)",
             re.IGNORECASE,
         ),
@@ -293,11 +303,12 @@ CONTACT: tuple[PatternDetector, ...] = (
         pattern=LatePattern(
             rf"(?<![{LETTER}0-9.]){_ATOM}(?:(?:[._-]|{_SPOKEN_SIGN}){_ATOM}){{0,3}}(?:[ ](?:at|AT|@|chez)[ ]|[ ]?@[ ]"
             rf"|[ ]@[ ]?|\n@|@\n)"
-            rf"{_LABEL}(?:(?:[ ]?\.[ ]?|[ ]{_SPOKEN_DOT}[ ]){_LABEL}){{0,3}}(?:[ ]?\.[ ]?|[ ]{_SPOKEN_DOT}[ ])"
+            rf"{_SPOKEN_LABEL}(?:(?:[ ]?\.[ ]?|[ ]{_SPOKEN_DOT}[ ]){_LABEL}){{0,3}}(?:[ ]?\.[ ]?|[ ]{_SPOKEN_DOT}[ ])"
             rf"(?:{_TOP_LEVEL})(?![A-Za-z0-9-])"
         ),
         shape_chars_max=640,
-        hint=rf"[ ](?:at|AT|@|chez)[ ][^ .]{{1,64}}(?:\.[A-Za-z]{{2}}|[ ]{_SPOKEN_DOT}[ ]|[ ]\.)"
+        hint=rf"[ ](?:at|AT|@|chez)[ ][^ .]{{1,64}}(?:{_SPOKEN_HYPHEN}[^ .]{{1,24}}){{0,2}}"
+        rf"(?:\.[A-Za-z]{{2}}|[ ]{_SPOKEN_DOT}[ ]|[ ]\.)"
         r"|[^\s]@(?:[ \n]|\\n)|(?:[ \n]|\\n)@[^\s]",
         accept=_accept_spoken,
     ),
@@ -338,7 +349,7 @@ CONTACT: tuple[PatternDetector, ...] = (
         type="EMAIL",
         category=Category.CONTACT,
         priority=14,
-        pattern=LatePattern(r"(?<![A-Za-z0-9+/=])[A-Za-z0-9+/]{12,120}={0,2}(?![A-Za-z0-9+/=])"),
+        pattern=LatePattern(r"(?<![A-Za-z0-9+/])(?<!==)[A-Za-z0-9+/]{12,120}={0,2}(?![A-Za-z0-9+/=])"),
         shape_chars_max=LONG_CHARS_MAX,
         first=AT_BASE64,
         hint=rf"{_run_with_at(20)}|{_run_with_at(14)}[A-Za-z0-9+/]{{0,106}}=",

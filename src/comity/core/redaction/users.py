@@ -138,7 +138,7 @@ USER_NAMES: tuple[PatternDetector, ...] = (
             rf"{_KEY_BORDER}(?:(?:{_FAST})(?:{SIGNED}|>(?={_USER}</))|(?:user|usr|uid)(?:=|[\"']["
             rf" ]?[:=][ ]?)[\"']?|(?:{_WEAK})(?![a-z])(?:(?:{SIGNED}|>)(?=@?{_USER}{_PASSWORD_NEXT}(?![a-z]))"
             rf"|[ ](?={_LOGIN}))|(?:{_FAST})[ ](?:(?:as|with|als|mit|como|con|comme|avec|jako)[ ])?(?={_LOGIN}))@?"
-            rf"(?P<value>{_USER}){AFTER}(?![(\[@:/]|\.\w|{_SENTENCE})",
+            rf"(?P<value>{_USER}){AFTER}(?![(\[@:/=]|\.\w|{_SENTENCE})",
             re.IGNORECASE,
         ),
         shape_chars_max=LONG_CHARS_MAX,
@@ -160,7 +160,7 @@ USER_NAMES: tuple[PatternDetector, ...] = (
             rf"|(?:{SIGNED}|[ ](?:is[ ])?){_NO_CHAIN}|{_I_AM})"
             rf"(?:live:)?(?=@?[a-z]))@?"
             rf"(?P<value>(?=[A-Za-z-]{{0,31}}[0-9_.#]|{CHAIN})"
-            rf"[A-Za-z][A-Za-z0-9._-]{{1,30}}[A-Za-z0-9_](?:#[0-9]{{4}})?){AFTER}(?![(\[@:/]|\.\w)",
+            rf"[A-Za-z][A-Za-z0-9._-]{{1,30}}[A-Za-z0-9_](?:#[0-9]{{4}})?){AFTER}(?![(\[@:/=]|\.\w)",
             re.IGNORECASE,
         ),
         shape_chars_max=LONG_CHARS_MAX,
