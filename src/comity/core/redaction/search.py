@@ -25,10 +25,10 @@ ROUNDS_MAX: Final = 6
 VALUE_CHARS_MIN: Final = 3  # no detector finds a shorter value; between values of a dense text there is mostly less
 SHORT_CHARS: Final = 256  # a text, or a stretch of one, that is searched at once
 SLICE_ITEMS: Final = 16  # candidates judged or gaps searched in a slice of work
-_JOINT = r"[,;/|\s]{0,3}(?:(?:and|or|&)\s)?"
+_JOINT = r"[,;/|\s]{0,3}[ ]{0,16}(?:(?:and|or|&)\s)?"
 _LIST_OF_WALLS = re.compile(f"{WALL}(?:{_JOINT}{WALL})+")
 _OPEN_LIST = re.compile(rf"{WALL}{_JOINT}\Z")
-_JOINT_CHARS = 8
+_JOINT_CHARS = 24
 _WINDOW_CHARS_KEPT, _WINDOWS_KEPT, _JUDGEMENTS_KEPT = 512, 1000, 4096
 
 _Place: TypeAlias = tuple[int, str]  # where the last hidden stretch ends, and the words before that

@@ -122,7 +122,7 @@ def _accept_authorization(value: str) -> int:
 
 
 _BASE64 = "[A-Za-z0-9+/]"
-PRIVATE_KEY_LABEL = rf"PRIVATE KEY(?: BLOCK)?-----(?:\s|\\n|{WALL}){{0,12}}$"
+PRIVATE_KEY_LABEL = rf"PRIVATE KEY(?: BLOCK)?-----(?:\s|\\n|{WALL}){{0,56}}$"
 
 SECRETS: tuple[PatternDetector, ...] = (
     PatternDetector(
