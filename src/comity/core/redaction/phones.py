@@ -233,6 +233,14 @@ _PAIRS = re.compile("[2-9][0-9](?:[ ][0-9]{2}){3}")
 _NORWEGIAN = re.compile("[2-9][0-9]{2}[ ][0-9]{2}[ ][0-9]{3}")
 _PLAIN = re.compile(r"[0-9.,]+|[0-9]{1,3}(?:[ \u00a0][0-9]{3})+")
 
+# Numbers that states keep for stories and examples, which people take for their own.
+_FICTIONAL = {
+    "GB": "7700900[0-9]{3}|1[0-9]{2}4960[0-9]{3}|2079460[0-9]{3}|1632960[0-9]{3}|2890180[0-9]{3}|2920180[0-9]{3}"
+    "|8081570[0-9]{3}",
+    "FR": "63998[0-9]{4}|19900[0-9]{4}|26191[0-9]{4}|35301[0-9]{4}|46571[0-9]{4}|53649[0-9]{4}",
+    "IE": "2091[0-9]{5}",
+}
+
 
 @cache
 def _patterns(region: str, *, is_mobile: bool = False) -> tuple[str, re.Pattern[str]] | None:
@@ -243,7 +251,8 @@ def _patterns(region: str, *, is_mobile: bool = False) -> tuple[str, re.Pattern[
     if metadata is None or metadata.general_desc is None:
         return None
     described = (metadata.mobile,) if is_mobile else (metadata.fixed_line, metadata.mobile, metadata.toll_free, metadata.voip)
-    patterns = [one.national_number_pattern for one in described if one is not None and one.national_number_pattern]
+    patterns = [_FICTIONAL[region]] if region in _FICTIONAL else []
+    patterns += [one.national_number_pattern for one in described if one is not None and one.national_number_pattern]
     return metadata.national_prefix or "", re.compile("|".join(f"(?:{pattern})" for pattern in patterns))
 
 

@@ -63,7 +63,8 @@ _GOES_ON = (  # a sentence behind a street, or behind its town
     "|opposite|between|next|which|where|when|who|that|but|so|as|if|because|today|tomorrow|tonight|please|will|would|can|could"
     "|should|may|via|not|now|then|while|during|apt|apartment|unit|flat|floor|suite|room|my|our|your|his|her|their|this|also"
     "|only|again|instead|thanks|and/or|come|call|ring|ask|door|buzz|knock|use|meet|park|just|opposite|around|over|does|did"
-    "|looks|lives"
+    "|looks|lives|last|next|yesterday|early|late|later|earlier|recently|once|already|still|always|never|ever|every|before"
+    "|forever|together|without|about|up|down|out|into|than|yes|no|ok|okay|thanks|until|ago|forward|back|home|if|plus"
 )
 # A noun that follows takes the street for its first part: "48 Park Avenue style flats", "2 Fast Lane passes".
 _NO_NOUN = (

@@ -136,7 +136,7 @@ def split_parts(value: Mapping[Any, Any], keys: tuple[str, ...], kind_of: KindOf
     houses = [key for key in split.houses if _HOUSE_NUMBER.fullmatch(_text(value[key]))]
     streets = [key for key in split.streets if isinstance(value[key], str) and _STREET_NAME.fullmatch(value[key])]
     if streets and houses:
-        return dict.fromkeys((key for key in (*streets, *houses) if isinstance(value[key], str)), "ADDRESS")
+        return dict.fromkeys((*streets, *houses), "ADDRESS")
     found: dict[str, str] = {}
     if split.mails and all(isinstance(value[key], str) and _IN_MAIL.fullmatch(value[key]) for key in split.mails):
         found |= dict.fromkeys(split.mails, "EMAIL")
