@@ -276,6 +276,7 @@ BIRTHS: tuple[PatternDetector, ...] = (
         category=Category.GOVERNMENT,
         priority=39,
         pattern=LatePattern(rf"(?:[农農旧舊阴陰公][历曆]|西元|公元)?{_IDEOGRAPHIC}"),
+        first="[农農旧舊阴陰公西一二明大昭平令民]",
         hint="[〇零○元一二三四五六七八九十百]年[正元一二三四五六七八九十]{1,2}月",
         need=Need.CONTEXT,
         context=words(BIRTH),

@@ -29,6 +29,7 @@ from comity.core.redaction.shapes import (
     WALL,
     LatePattern,
     digits_of,
+    first_letters,
     in_hint,
     words,
 )
@@ -290,6 +291,7 @@ CARDS: tuple[PatternDetector, ...] = (
             rf"(?P=joint)[0-9]{{4}}(?P=joint)[0-9]{{4}})(?![A-Za-z0-9])",
             re.IGNORECASE,
         ),
+        first=rf"{first_letters(_IN_NAME)}(?<![A-Za-z0-9](?s:.))",
         hint=rf"(?i:{_IN_NAME})(?:_?(?i:no|nr|num|number|ending))?[_.\-][2-6][0-9]{{3}}[_.\-]?[0-9]{{4}}[_.\-]?[0-9]{{4}}[_.\-]?[0-9]{{4}}",
         accept=_accept_card_named,
     ),

@@ -16,7 +16,7 @@ from typing import Protocol
 from comity.core.redaction.behind import BEHIND_HINT, label_behind
 from comity.core.redaction.beside import is_called, is_said_of_thing, is_things
 from comity.core.redaction.joining import is_joint, is_said
-from comity.core.redaction.joints import all_readings, as_words, without_owners
+from comity.core.redaction.joints import all_readings, as_words
 from comity.core.redaction.shapes import (
     COUNTED,
     HOW_MANY,
@@ -177,8 +177,7 @@ class PatternDetector:
         """Return False only if the words before a number do not name its kind."""
         if self.context is None:
             return False
-        said = as_words(words)
-        return any(self.context.end_in(one) >= 0 for one in (said, *without_owners(said)))
+        return any(self.context.end_in(one) >= 0 for one in all_readings(as_words(words)))
 
     def may_join(self, words: str) -> bool:
         """Return False only if nothing before these words can name the kind of a number behind them."""
@@ -255,7 +254,7 @@ class PatternDetector:
     def _nearest_label(self, before: str) -> Before:
         said = self._label_right_before(before)
         if said is Before.NO_LABEL:
-            for shorter in without_owners(before):
+            for shorter in all_readings(before)[1:]:
                 said = self._label_right_before(shorter)
                 if said is not Before.NO_LABEL:
                     break

@@ -15,7 +15,7 @@ from functools import cached_property, lru_cache
 from comity.core.redaction.behind import BEHIND_HINT, label_behind
 from comity.core.redaction.detector import Category
 from comity.core.redaction.joining import JOINED, JOINING, MARKS
-from comity.core.redaction.joints import as_words, says_count, without_owners
+from comity.core.redaction.joints import all_readings, as_words, says_count
 from comity.core.redaction.labels import PERSONS
 from comity.core.redaction.shapes import (
     COUNTED,
@@ -176,7 +176,7 @@ class LabelledDetector:
             return None
         found = self._rule_right_before(before)
         if found is None or found[2] is not Gap.NONE:  # what stands between may say whose the number is
-            for shorter in without_owners(before):
+            for shorter in all_readings(before)[1:]:
                 near = self._rule_right_before(shorter, is_cut=True)
                 if near is not None and near[2] is Gap.NONE:
                     before, found = shorter, near
