@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from comity.core.redaction.shapes import plain_words
+from comity.core.redaction.siblings import words_beside
 from comity.core.redaction.users import is_login, named_user
 
 LINE_CHARS_MAX: Final = 2_000  # a longer line is no line of a table
@@ -103,6 +104,8 @@ def _inserted(text: str, is_named: IsNamed, start: int) -> Iterator[Cell | None]
 def _named(heads: list[str], is_named: IsNamed) -> dict[int, str]:
     """Return the heads of the columns that are named, by their number."""
     heads = [named_user(head) for head in heads] if is_login(heads) else heads
+    meant = words_beside(tuple(heads))
+    heads = [meant.get(head, head) for head in heads]
     return {number: head for number, head in enumerate(heads) if head and is_named(head)}
 
 

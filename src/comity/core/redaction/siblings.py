@@ -63,6 +63,17 @@ _RULES: Final = (
         ),
         "{} count",
     ),
+    _Rule(
+        _keys("mobile mobil phone cell tel fax movil móvil mobiel"),
+        (
+            _keys(
+                "desktop tablet visits sessions impressions clicks views pageviews downloads installs walk_in chat web"
+                " desktops tablets visitas sesiones visites besuche sitzungen"
+            ),
+        ),
+        "{} count",
+        _keys("name email mail address first_name last_name surname customer contact person owner user id_number"),
+    ),
     _Rule(_keys("dni"), (_keys("ghi dhi gti poa irradiance"),), "{} count"),
     _Rule(
         _ACCOUNTS,
