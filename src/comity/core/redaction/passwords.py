@@ -180,7 +180,10 @@ def _accept_weak(value: str) -> int:
     """After a word that also means other things only a value that no word, number, ratio or name in code is."""
     length = _accept_spoken(value)
     is_mixed = re.search("[A-Za-z].*[A-Za-z]", value) and re.search("[0-9]", value) and re.search("[A-Z!@#$%^&*+=]", value)
-    return length if is_mixed and not re.search(r"[/:_]|^[A-Z]{2,5}-?[0-9]+$|^[0-9.]+[A-Za-z]{1,3}$", value) else 0
+    is_name = not re.fullmatch(r"[A-ZÀ-Þ][a-zß-ÿ]+_[0-9]+\W?", value[:length]) and "_" in value
+    return (
+        length if is_mixed and not is_name and not re.search(r"[/:]|^[A-Z]{2,5}-?[0-9]+$|^[0-9.]+[A-Za-z]{1,3}$", value) else 0
+    )
 
 
 def is_reference(plain: str) -> bool:
@@ -265,7 +268,8 @@ PASSWORDS: tuple[PatternDetector, ...] = (
         category=Category.SECRET,
         priority=15,
         pattern=LatePattern(
-            rf"{_BORDER}(?:{by_first_letter(_LABELS)}|pw(?=['’]s[ ]|[ ]?[:=]|[ ](?:is|for|to|of|at|on|in)[ ]))"
+            rf"{_BORDER}(?:{by_first_letter(_LABELS)}|pw(?=['’]s[ ]|[ ]?[:=]|[ ](?:is|ist|lautet|est|es|è|é|to|är|er|je|für"
+            rf"|for|of|at|on|in)[ ]))"
             rf"(?:{OWNER}(?:{JOINT}"
             rf"|(?:['’]s|,)?[ ]|{JOINED_TO}|{ASKED})"
             rf"(?:(?:(?:was|is|has[ ]been)[ ])?(?:changed|set|reset|updated)[ ]to[ ])?"
@@ -275,8 +279,9 @@ PASSWORDS: tuple[PatternDetector, ...] = (
         ),
         shape_chars_max=VALUE_CHARS_MAX,
         first=FIRST_OF_LABEL,
-        hint=rf"(?i:{_LABELS})(?:['’]s[ ]|[^A-Za-z0-9_]|是|は|\\[nt])|(?i:pw)(?:['’]s[ ]|[ ]?[:=]|[ ](?:is|for|to|of|at|on"
-        rf"|in)[ ])",
+        hint=rf"(?i:{_LABELS})(?:['’]s[ ]|[^A-Za-z0-9_]|是|は|\\[nt])|(?i:pw)(?:['’]s[ ]"
+        rf"|[ ]?[:=]|[ ](?i:is|ist|lautet|est|es|è|é|to|är|er|je|für|for|of"
+        rf"|at|on|in)[ ])",
         accept=_accept_spoken,
     ),
     PatternDetector(
