@@ -55,6 +55,7 @@ _BESIDE_ALONE = frozenset(
         " weekly "
         "gestern bereits hier déjà ayer ieri ontem gisteren wczoraj včera вчера pay paid paying using zahlen bezahlt"
         " payé pagado pagato pago betaald "
+        "mich mir moi mij mig meg mnie mě minua engem beni bizi onu меня мене мені "
         "chiffres digits ziffern cifras cifre cijfers cyfrach cyframi číslicemi siffror siffer numeroin цифрами цифри цифры "
         "privat dienstlich geschäftlich privé perso maison casa trabajo oficina lavoro ufficio domicilio thuis werk dom praca "
         "visa mastercard amex maestro jcb discover unionpay diners credit debit full actual correct "

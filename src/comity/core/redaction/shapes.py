@@ -211,7 +211,11 @@ _COUNTED_NOUNS = (
     "|SIM|Anrufe|Geräte|Karten|Kunden|Nutzer|Stück|Stk|Minuten|appels|abonnés|clients|unités|llamadas|clientes|unidades"
     "|chiamate|utenti|pezzi|chamadas|gesprekken|klanten|stuks|połączeń|klientów|sztuk|samtal|звонков|абонентов|штук|шт"
     "|secondi|minuti|giorni|Sekunden|Stunden|Tage|secondes|heures|jours|segundos|horas|días|dias|seconden|dagen|sekund|godzin"
-    "|секунд|минут|часов|дней|addresses|codes|zips|stores|vehicles|cars|projects?|releases?|builds?|versions?|shuffles|draws"
+    "|секунд|минут|часов|дней|sessions|visits|sign-?ups|log-?ins|likes|interactions|conversations|subscriptions|connections"
+    "|attempts|occurrences"
+    "|instances|characters|chars|participants|voters|students|guests|passengers|trips|rides|flights|deliveries|parcels"
+    "|shipments|meals|seats|gallons|barrels|addresses|codes|zips|stores|vehicles|cars|projects?|releases?|builds?|versions?"
+    "|shuffles|draws"
 )
 COUNTED: Final = re.compile(
     rf"(?:[ \u00a0]?(?:[KMGT]B(?![A-Za-z])|Hz(?![A-Za-z])|[Uu]sers(?![A-Za-z])|%|°|€|£|¥|‰)|["
