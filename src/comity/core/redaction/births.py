@@ -288,7 +288,10 @@ BIRTHS: tuple[PatternDetector, ...] = (
         type="DOB",
         category=Category.GOVERNMENT,
         priority=39,
-        pattern=LatePattern(rf"{BEFORE}(?:{_DIGITS}){AFTER_DIGIT}"),
+        pattern=LatePattern(
+            rf"{BEFORE}(?:{_DIGITS}){AFTER_DIGIT}"
+            r"(?![ ](?!(?:and|or|in|at|is|was|sex|male|female|gender|age|aged|city|country|nationality|name)(?![a-z]))[a-z]{3})"
+        ),
         hint=_BIRTH_HINT,
         need=Need.CONTEXT,
         is_number=True,

@@ -148,6 +148,12 @@ def _accept_card_named(value: str) -> int:
     return len(value) if _is_card(digits_of(value)) else 0
 
 
+def _accept_card_in_name(value: str) -> int:
+    """Count a card, unless its groups are round amounts."""
+    groups = re.findall(r"(?<![0-9])[0-9]{4}(?![0-9])", value.replace("_", " "))
+    return 0 if groups and all(group.endswith("00") for group in groups) else _accept_card_named(value)
+
+
 _CARD_WORDS = words(
     r"(?:credit|debit|payment|bank|charge)?\s?cards?(?:\s?(?:number|no|num|nr|pan|details|digits))?",
     "pan",
@@ -293,7 +299,7 @@ CARDS: tuple[PatternDetector, ...] = (
         ),
         first=rf"{first_letters(_IN_NAME)}(?<![A-Za-z0-9](?s:.))",
         hint=rf"(?i:{_IN_NAME})(?:_?(?i:no|nr|num|number|ending))?[_.\-][2-6][0-9]{{3}}[_.\-]?[0-9]{{4}}[_.\-]?[0-9]{{4}}[_.\-]?[0-9]{{4}}",
-        accept=_accept_card_named,
+        accept=_accept_card_in_name,
     ),
     PatternDetector(
         name="card_counted",

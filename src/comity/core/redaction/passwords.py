@@ -135,6 +135,7 @@ _PLACEHOLDER = re.compile(
     r"(?![a-z]))[a-z]+(?:[-_. ][a-z]+)*"
 )
 _DATE_OR_VERSION = re.compile(r"v?[0-9]{1,4}(?:[-./:][0-9]{1,4}){1,4}")
+_SNAKE = re.compile("[a-z]+(?:_[a-z]+)+")
 _PATH = re.compile(r"[.~]{0,2}/[\w.-]+(?:/|\Z)")
 
 _LABEL = LatePattern(SIGN_IN, re.IGNORECASE)
@@ -157,6 +158,8 @@ def _accept_spoken(value: str) -> int:
     length = _accept_password(value)
     length = min(length, len(_SENTENCE.compiled.split(value, maxsplit=1)[0]))  # a sentence may follow without a space
     if length < 6 or _DATE_OR_VERSION.fullmatch(value, 0, length):
+        return 0
+    if _SNAKE.fullmatch(value, 0, length) and value.partition("_")[0] in _NOT_A_SECRET:  # "rotated_daily"
         return 0
     return length if _NO_WORD.compiled.search(value[:length]) else 0
 

@@ -188,6 +188,7 @@ _AMOUNT = LatePattern(
 _BARE = re.compile(r"[0-9]+")
 # A bare number that is one of several counts: "1845220 calls, mobile 1120400, landline 724820", "电话2345678次".
 _FIGURE = re.compile(r"[1-9][0-9]{6,7}")
+_SHARE = re.compile(r"[1-9][0-9]{6,7}[ ]?\([0-9]{1,3}(?:[.,][0-9]{1,3})?[ ]?%")
 _CHANNEL = (
     r"desktops?|tablets?|e-?mails?|chat|web(?:site)?|apps?|walk-?ins?|in-?person|online|post|letters?|portal|smart tv|tv"
     r"|kiosk|branch"
@@ -351,7 +352,7 @@ def _is_reached(value: str) -> bool:
 def _is_figure(value: str, before: str, after: str) -> bool:
     """Return whether the words around a bare number say that it is a count, or that it stands in a list of counts."""
     if not _FIGURE.fullmatch(value):
-        return False
+        return _SHARE.match(value + after) is not None
     return _BESIDE_COUNTS.match(after) is not None or _AMONG_COUNTS.search(before) is not None
 
 

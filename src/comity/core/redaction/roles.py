@@ -25,7 +25,7 @@ _NAMING = frozenset(
 _NAMED = frozenset(
     re.findall(
         r"\w+",
-        "value val text content answer data digits old new from to before after previous current corrected valor valeur "
+        "value val text content answer data digits old new before after previous current corrected valor valeur "
         "wert valore waarde värde verdi værdi wartość hodnota érték"
         " valoare vrijednost"
         " значение значення 值 値 값",
