@@ -99,6 +99,7 @@ _GAP_WORDS = (
             "actually sono lead main primary principal legal named other second first emergency contact kin next back "
             "changed updated corrected amended set switched geändert aktualisiert modifié cambiado cambiato alterado "
             "zmieniony изменён στις w we v в assigned raw uh um erm eh thuis werk privé privat zuhause hjem hem koti casa "
+            "à au aux te em в во у σε στις στην στον w we ve per "
             "banks bank's banke banci mir uns til till bei hos banque banco banca banka banky banku bankasının bankası "
             "bankacı banki banken bankens pankki pankin banki "
             "bănci bancar bancaire bancario bancaria bankowy банка банк банку τράπεζας mine meins mien mijne there over "
@@ -108,7 +109,9 @@ _GAP_WORDS = (
     )
 )
 _GAP_SIGNS = frozenset("是为為はが号號码碼番는은의번호증證証")  # which stand between a label and its value without a space
-_NAME = re.compile(r"(?:[A-Z]['’])?[A-Z][a-zà-ɏ]{1,20}")
+_NAME = re.compile(
+    r"(?:[A-Z]['’])?[A-Z\u00c0-\u00de\u0100-\u017f][a-zà-ɏ]{1,20}|[А-ЯЁІЇЄҐ][а-яёіїєґ]{1,20}|[Α-ΩΆ-Ώ][ά-ώ]{1,20}"
+)
 MARKS: Final = (  # of scripts with vowel signs
     "\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0900-\u0dff\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff"
 )
