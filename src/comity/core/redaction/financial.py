@@ -241,7 +241,8 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
             rf"|[0-9]{{2}}{DASH}[0-9]{{2}}{DASH}[0-9]{{2}}|[0-9]{{6}})"
             rf"{AFTER_DIGIT}"
         ),
-        hint=rf"(?:(?i:routing|tr[aá]nsit|sort[ _\-]?code|s\\?/c|de ruta)|⑆|{HINT_BEFORE_LETTER}(?i:aba|rtn)){HINT_GAP}"
+        hint=rf"(?:(?i:routing|tr[aá]nsit|sort[ _\-]?code|sort[ :]{{1,2}}[0-9]{{2}}-|s\\?/c"
+        rf"|de ruta)|⑆|{HINT_BEFORE_LETTER}(?i:aba|rtn)){HINT_GAP}"
         rf"[0-9]{{2}}(?:[0-9]|{DASH})[0-9]",
         accept=_accept_routing,
         need=Need.CONTEXT,
@@ -253,6 +254,7 @@ FINANCIAL: tuple[PatternDetector | LabelledDetector, ...] = (
             r"aba\s?rtn",
             r"(?:branch\s?)?transit(?:\s?(?:number|no))?",
             r"sort[\s-]?codes?",
+            rf"{WALL}[ ,;/]{{1,3}}sort[ :]{{1,2}}$",  # behind its account
             "s/c",
             r"(?:n[uú]mero|c[oó]digo) de (?:ruta|tr[aá]nsito)(?: bancario)?",
             "⑆",  # around it, at the foot of a check

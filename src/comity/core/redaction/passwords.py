@@ -71,6 +71,7 @@ OWNER: Final = (
     r"|[ ](?:for|of|at|on|from|to|do|de|du|der|des|del|della"
     r"|meiner|meines|für|fürs|ins|ans|aufs|pour"
     r"|para|per|von|van|voor|zum|zur|til|till|för|på|od|dla|za|k|ke|na|от|від|до|за|для|к|у|για|του|της|của"
+    r"|under|behind|inside|near|unter|hinter|neben|sous|derrière|bajo|tras|sotto|dietro|onder|achter|pod|sob|под"
     r"|untuk|milik|in|im|zu|beim|vom|am|dem|den|dello|dei|sul|nel|sur|dans|chez|en|a|al|au|aux|ao|no|w|z|v|u|bij|hos"
     r"|pro|pre|στο|на|с|ng|ya|wa|dari|bagi|hjá|kod|pri)"
     rf"(?:(?:[ ][^\W\d][\w'’-]{{0,14}}){{1,3}}?(?=[ :=])"

@@ -191,6 +191,7 @@ _STATES_NOT_WORDS = (
 _POSTAL_WORDS = (
     r"eircodes?|post(?:al)?\s?codes?|zip\s?codes?|zip[\s:=#\"']{1,3}(?:is\s)?$|postal|plz(?:\s?/\s?ort)?|postleitzahl"
     r"|code\s?postal"
+    r"|(?:zip|postcode|cp|cap|cep|psč|kod)\s?/\s?(?:city|town|ville|ciudad|citt[àa]|cidade|ort|město|miasto)"
     r"|c[oó]digo\s?postal|(?-i:CAP|CEP|PSČ|NPA|CP)[:\s]{1,2}$|cap: ?$|cep: ?$|邮编|郵便番号|우편번호|[иі]ндекс|〒"
     r"|postinumero|posta kodu|kode pos|รหัสไปรษณีย์|מיקוד"
     r"|codice\s?(?:di avviamento )?postale|c\.p\."
