@@ -65,6 +65,13 @@ def test_the_state_of_a_call_changes_in_one_place():
     assert (found, own) == ([], ["self.state = TRANSITIONS[self.state][event]"])
 
 
+def test_the_simulator_reaches_for_nothing_private():
+    """It replaces ports and listens to the observer. Its event loop runs asyncio's own handles, which have no public face."""
+    private = re.compile(r"(?<!\bself)(?<!\bcls)(?<!\bsuper\(\))\._[a-z]\w*")
+    reached = [(path, line) for path, line in lines_of("testing") if private.search(line)]
+    assert [one for one in reached if one[0] != "testing/sim/loop.py"] == []
+
+
 def test_the_order_of_the_call_path_stands_in_one_place():
     path = (SRC / "runtime" / "call" / "path.py").read_text()
     steps = re.findall(r"^    (\w+) {2,}", path.split('"""')[1], re.MULTILINE)

@@ -124,6 +124,11 @@ class Node(Outsiders):
         self._runtime: Runtime | None = None  # while it runs
         self.add_workflows(*workflows)
 
+    @property
+    def runtime(self) -> Runtime | None:
+        """The parts of the running node, for the simulator and tests; they change without notice. None if it does not run."""
+        return self._runtime
+
     # --- life ---
 
     async def __aenter__(self) -> Self:

@@ -350,6 +350,11 @@ class Handoffs:
 
     # --- notifications ---
 
+    @property
+    def is_listened_to(self) -> bool:
+        """Whether a waiter on this node is subscribed to a topic."""
+        return bool(self._ears)
+
     def ear(self, host: dict[Ear, None] | None, *topics: str) -> Ear:
         """Return a subscription to topics of the queue; `host` is the set of ears that its manager or receiver closes."""
         return Ear(self.arm, self._ears, topics, host)

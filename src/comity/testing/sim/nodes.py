@@ -149,7 +149,7 @@ class Body:
 
     def dissolve(self) -> None:
         """Take apart what calls of a dead process hold of each other: the collector does not look at them, since they end."""
-        runtime = self.node._runtime
+        runtime = self.node.runtime
         cut_off = () if runtime is None else runtime.path.calls.values()  # some were on their way in
         for call in (*self._beside.entered_calls, *cut_off):
             call.task = call.waiters = call.children = call.parent = call.root = call.live = call.log = None
@@ -161,7 +161,10 @@ class Body:
         if runtime.journal.failure is not None:
             runtime.journal.failure.__traceback__ = None  # raised in many places, it remembers them all
         runtime.path.calls.clear()
-        runtime.path.activations._seats.clear()
+        activations = runtime.path.activations
+        for address in activations.addresses():
+            activations.drop(address)
+        activations.strays.clear()
         runtime.path.settlement.deadlines.close()
 
 
@@ -198,8 +201,8 @@ class SimNode:
     @property
     def hears(self) -> bool:
         """Whether a waiter of this node waits for the handoff queue."""
-        desk = None if self.node is None or self.node._runtime is None else self.node._runtime.desk
-        return desk is not None and bool(desk._ears)
+        runtime = None if self.node is None else self.node.runtime
+        return runtime is not None and runtime.desk is not None and runtime.desk.is_listened_to
 
     def break_store(self) -> None:
         """Let its journal accept nothing any more, as after a failed write."""
@@ -208,7 +211,7 @@ class SimNode:
 
     def breakers(self) -> Mapping[tuple[str, str], Breaker]:
         """Return the breakers of the life that runs."""
-        runtime = None if self.node is None else self.node._runtime
+        runtime = None if self.node is None else self.node.runtime
         return {} if runtime is None else runtime.path.settlement.breakers.known
 
     async def start(self) -> None:
