@@ -128,6 +128,7 @@ class LabelledDetector:
     hint_labels: str  # the labels again, in the syntax of Rust's engine, as whole words
     hint_value: str = "[0-9]"  # what of a value stands somewhere after its label
     hint_foreign: str = ""  # labels of languages whose words have no borders there
+    hint_never_keys: str = ""  # labels that name nothing as a JSON key: "message" may hold any text
     not_followed: LatePattern | None = None  # what may not follow a value that has no label with a colon
     is_figure: Callable[[str, str, str], bool] | None = None  # whether the words around a value make it a count
     keys: LatePattern | None = None  # what a JSON key must end with for a number under it; any label if None
@@ -144,6 +145,8 @@ class LabelledDetector:
         words = f"{HINT_BEFORE_LETTER}(?i:{in_hint(self.hint_labels)}){HINT_AFTER_LETTER}|[a-z](?:{_camel(self.hint_labels)})"
         if self.hint_foreign:
             words += f"|(?i:{self.hint_foreign})"
+        if self.hint_never_keys:
+            words += f'|{HINT_BEFORE_LETTER}(?i:{in_hint(self.hint_never_keys)})(?:[^a-z"]|"[^:]|$)'
         return f"(?:{words}){HINT_GAP}(?:{self.hint_value})|{BEHIND_HINT}"
 
     @cached_property
@@ -162,7 +165,7 @@ class LabelledDetector:
     @cached_property
     def _could_name(self) -> Callable[[str], bool]:
         """A test for whether a label stands in an ASCII text: before most numbers there is none, and it says so quickly."""
-        return compile_test(f"(?i:{self.hint_labels}|{self.hint_foreign or self.hint_labels})")
+        return compile_test(f"(?i:{'|'.join(filter(None, (self.hint_labels, self.hint_foreign, self.hint_never_keys)))})")
 
     def _find_rule(self, before: str) -> tuple[int, bool, Gap] | None:
         if _PREFIX.search(before) or _OF_WHICH.search(before):

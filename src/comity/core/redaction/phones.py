@@ -155,9 +155,8 @@ _MEASURED = (
 )
 _LABELS_OF_HINT = (
     r"[a-z ]*phones?|num|fon|kom|gsm|hp|namba(?:ri)?|cel|portable|mobile?|mob|cell|tel|ph|fax|telefax|whatsapp|viber|call"
-    r"|calling|called|text"
-    r"|texting|texted|dial|ring|sms|hotline|contact|reach|reached|reachable|(?:direct|office|private) line|land ?line"
-    r"|message|kontakt|number|nummer|numer|номер|rück[a-z]+|zurückrufen|n[uú]m[eé]ro|ligue|para|al|tlf|puh|anrufen"
+    r"|calling|called|dial|ring|sms|hotline|contact|reach|reached|reachable|(?:direct|office|private) line|land ?line"
+    r"|kontakt|number|nummer|numer|номер|rück[a-z]+|zurückrufen|n[uú]m[eé]ro|ligue|para|al|tlf|puh|anrufen"
     r"|ruf(?:en?)?|erreichen|joindre|appele[rz]"
     r"|ll[aá]m[a-z]+|chiam[a-z]+|bel(?:len)?|soita|dzwo[nń](?:i[cć])?|durchwahl"
     r"|erreichbar|joignable|bereikbaar|raggiungibile|reperibile|localizable|anträffbar|nåbar|liga"
@@ -397,6 +396,7 @@ PHONES = LabelledDetector(
     f"|{_LANDLINE}|{_SHOWN}|{_UNDER}|{_OWN_NUMBER}|contactad[oa]s?|llamad[oa]s?|avisad[oa]s?|localizad[oa]s?|chamad[oa]s?|chiamat[oa]|contattat[oa]"
     f"|rintracciabile|joints?|jointe|contacté|gebeld|bereiken|bereikt|angerufen|zurückgerufen|erreicht|kontaktiert|uppringd|ringas|nås"
     f"|ringes|kontaktes|kontaktas|dosegljiv[aoi]?|dostup(?:an|na)|zastižen(?:[íay])?|elérhető|dihubungi|{_REACH}|{_CALL}|{_DIAL}",
+    hint_never_keys=_CONTENT,
     hint_value=r"[0-9](?:[ \u00a0\u202f./()\-\u2010-\u2015·•_]{0,3}[0-9]){5}",  # the border of a label takes one: "电话2345678"
     not_followed=_COUNTED,
     is_figure=_is_figure,
