@@ -466,3 +466,20 @@ def test_a_number_under_a_key_that_never_came_before_asks_few_detectors_for_more
 
     steps(10)  # what is done once in a process
     assert (steps(320) - steps(120)) / 200 < 1_500  # 7,000 where every detector looks for its label by itself
+
+
+def test_the_place_of_a_value_under_a_long_key_is_short():
+    redaction = redact_value({"x" * 100_000 + " ssn": [[219_099_999]]}, new_vault())
+    assert [one.type for one in redaction.found] == ["SSN"]
+    assert len(redaction.found[0].path) < 300
+
+
+@pytest.mark.parametrize("first", ["user", "species"])
+def test_of_a_large_object_few_keys_are_read_before_the_first_pause(first):
+    def steps(keys: int) -> int:
+        document = {first: "a"} | {f"{first}{n} {keys}": "a@b.co" for n in range(keys)}
+        work = redact_json_sliced(json.dumps(document).encode(), new_vault())
+        return max(count_steps(lambda: next(work)) for _ in range(200))
+
+    steps(4_000)  # what is done once in a process
+    assert steps(16_000) < 2 * steps(4_000)

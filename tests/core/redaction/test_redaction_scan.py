@@ -32,7 +32,14 @@ from comity.core.redaction.hints import families_of
 from comity.core.redaction.redact import redact_json_sliced
 from comity.core.redaction.scan import _CLEAN_BYTES_MAX, _CLEAN_MAX, _KEY_CHARS_KEPT, _KEYS_MAX, _SAMPLE
 from comity.core.redaction.search import Wall
-from comity.core.redaction.shapes import HINT_GAP, NUMBER_CHARS_MAX, compile_test, foreign_label_start, plain_words
+from comity.core.redaction.shapes import (
+    HINT_GAP,
+    KEY_CHARS_MAX,
+    NUMBER_CHARS_MAX,
+    compile_test,
+    foreign_label_start,
+    plain_words,
+)
 
 
 class Literal:
@@ -166,6 +173,11 @@ def test_the_label_before_a_value_is_read_whole(before, label):
 )
 def test_a_key_is_read_as_words(key, words):
     assert plain_words(key) == words
+
+
+def test_a_long_key_is_read_as_the_words_of_its_beginning_and_its_end():
+    words = plain_words(f"cardNumber {'and ' * 100_000} homePhone")
+    assert (words[:11], words[-10:], len(words) <= KEY_CHARS_MAX) == ("card Number", "home Phone", True)
 
 
 def test_a_text_without_values_is_returned_as_it_is():

@@ -31,7 +31,7 @@ _SAMPLE = (
     " call 4165550123\nuser,password\nada,hunter2!\n"
 )
 _CLEAN_MAX, _CLEAN_BYTES_MAX = 512, 2048
-_KEYS_MAX, _KEY_CHARS_KEPT = 2048, 128
+_KEYS_MAX, _KEY_CHARS_KEPT = 2048, 1024
 _BACKSLASH = ord("\\")  # as a number: looking for it does not make Python build a search string
 
 

@@ -51,6 +51,7 @@ SKELETON_CHARS: Final = 240  # how far left once values are hidden, so that "pho
 VALUE_CHARS_MAX: Final = 384  # no detector finds a longer value
 SHAPE_CHARS_MAX: Final = 96  # most patterns look no further right of where they begin to match
 NUMBER_CHARS_MAX: Final = 96  # nor those of numbers under a label
+KEY_CHARS_MAX: Final = 256  # of a JSON key as the words before the values under it
 LONG_CHARS_MAX: Final = 288  # those of secrets, names and addresses look as far
 
 SPACE: Final = "[ \u00a0\u2007\u202f]"
@@ -322,9 +323,18 @@ def _last_word(text: str) -> tuple[int, str]:
     return start, text[start:].lower()
 
 
-@lru_cache(maxsize=2048)
+def ends_of(key: str) -> str:
+    """Return a JSON key, or the beginning and the end of a long one: each value under it is looked at behind its words."""
+    return key if len(key) <= KEY_CHARS_MAX else f"{key[: KEY_CHARS_MAX // 2]} {key[1 - KEY_CHARS_MAX // 2 :]}"
+
+
 def plain_words(key: str) -> str:
     """Return a JSON key as the words it is made of: `homePhone_number` becomes `home Phone number`."""
+    return _plain_words(ends_of(key))
+
+
+@lru_cache(maxsize=2048)
+def _plain_words(key: str) -> str:
     words = " ".join(_CAMEL.sub(" ", _ONE_WORD.sub(lambda match: match.group().capitalize(), key)).split())
     return _LETTERS.sub(lambda match: match.group().replace(" ", ""), words)
 

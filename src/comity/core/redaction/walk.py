@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 from comity.core.document.slices import Sliced
@@ -16,7 +17,7 @@ from comity.core.redaction.policy import Action, Policy
 from comity.core.redaction.roles import NAMES_OTHERS, Role, name_of, names_in, role_of, roles_of, words_of
 from comity.core.redaction.scan import Scanner
 from comity.core.redaction.search import SHORT_CHARS, Memory
-from comity.core.redaction.shapes import WALL, plain_words
+from comity.core.redaction.shapes import WALL, ends_of, plain_words
 from comity.core.redaction.siblings import words_beside
 from comity.core.redaction.split import kind_of_groups, split_parts
 from comity.core.redaction.users import USERS, is_login, named_user
@@ -28,6 +29,7 @@ _CARD_CODE_CHARS, _NUMBER_CHARS_MIN = 3, 5  # shorter numbers, but for the secur
 _PARTS_IN_SLICE = 16
 _TEXTS_KEPT = 4096  # of a document, whose judgement is kept in case they come again
 RECORD_KEYS_MAX = 128
+_KEYS_READ_MAX = 1024  # of an object, to find out what it is
 _DEVICES = frozenset({"desktop", "tablet"})  # beside which "mobile" is a figure
 _HEADS = frozenset({"columns", "cols", "header", "headers", "heads", "fields", "keys", "names"})
 _ROWS = frozenset({"rows", "data", "values", "records", "items", "table"})
@@ -141,7 +143,7 @@ class Walk:
         numbers: dict[str, int] = {}
         parts = split_parts(value, keys, self._kind_of)
         heads = () if value.keys().isdisjoint(_HEADS) else next(_heads(value[key]) for key in value if key in _HEADS)
-        if not value.keys().isdisjoint(ANIMAL_KEYS) and are_of_animal(value):
+        if not value.keys().isdisjoint(ANIMAL_KEYS) and len(value) <= _KEYS_READ_MAX and are_of_animal(value):
             keys = (*keys, ANIMAL)[-_KEYS_KEPT:]
         if not value.keys().isdisjoint(_DEVICES):
             keys = (*keys, "devices")[-_KEYS_KEPT:]
@@ -167,14 +169,14 @@ class Walk:
                 hidden, words, found_before = f"{hidden} ({number})", None, -1
             if words is None:
                 # As words, the key is what a second redaction will see: the type in a token is no context.
-                words = plain_words(HIDDEN.sub(WALL, hidden))
+                words = plain_words(HIDDEN.sub(WALL, ends_of(hidden)))
                 if len(self.found) == found_before and len(key) <= SHORT_CHARS and len(self._plain_keys) < _TEXTS_KEPT:
                     self._plain_keys[key] = words
             if has_login:
                 words = named_user(words, keys[-1] if keys else "")
             if key in meant:
                 words = meant[key]
-            place = f"{path}.{hidden}" if path else hidden
+            place = f"{path}.{ends_of(hidden)}" if path else ends_of(hidden)
             role = roles[index] if roles else role_of(key)
             if role in NAMES_OTHERS and (said := name_of(role, item)):
                 name = words_of(said)
@@ -306,7 +308,7 @@ def _has_login(value: dict[Any, Any], keys: tuple[str, ...] = ()) -> bool:
     """Return whether an object has a user and a password; of an object that is a user the name is enough."""
     if value.keys().isdisjoint(USERS) and not ("name" in value and keys and keys[-1].lower() in USERS):
         return False
-    return is_login(plain_words(key) for key in value if isinstance(key, str))
+    return is_login(plain_words(key) for key in islice(value, _KEYS_READ_MAX) if isinstance(key, str))
 
 
 def _left(keys: tuple[str, ...]) -> str:
