@@ -10,6 +10,7 @@ import pytest
 from team import inside, offered, prompts, results, said, talk, thinker
 
 from comity import Agent, Cost, Limits, Node, Prices, Risk, Status, Tool, Usage
+from comity.core.document.slices import ONE_GO_BYTES
 from comity.core.model.bounds import Thinking
 from comity.core.model.exchange import Fault, Finish, Settings, System, User, model_error
 from comity.core.model.sacp_prompt import SYNTHESIS, WRAP_UP
@@ -53,6 +54,20 @@ def test_a_model_that_always_answers_garbage_is_corrected_once_and_ends_as_the_f
     assert reply.data == {"raw_output": "no JSON here"}
     assert reply.message == "The LLM returned an invalid response format."
     assert "holds no JSON object" in prompts(agent)[1].messages[-1].text
+
+
+@pytest.mark.parametrize(("size", "parsed"), [(100, 0), (ONE_GO_BYTES, 1)])
+@pytest.mark.parametrize("more", [{}, {"use_standard_protocol": True}])
+def test_a_long_answer_is_read_beside_the_loop(size, parsed, more):
+    agent = thinker("a", said("</" * (size // 2)), **more)
+    reply, count = talk([agent], look=lambda node: node._runtime.path.slices.aside.count)
+    assert (reply.ok, count) == (True, parsed)
+
+
+def test_a_long_piece_of_an_answer_is_taken_in_slices():
+    agent = thinker("a", Answer(text="word " * 2_000, piece_chars=10_000))
+    reply, count = talk([agent], look=lambda node: node._runtime.path.slices.count)
+    assert (reply.message.strip(), count >= 9) == (("word " * 2_000).strip(), True)
 
 
 def test_data_that_does_not_fit_is_corrected_with_the_exact_errors():

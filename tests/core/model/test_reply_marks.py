@@ -7,7 +7,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from steps import grows_no_faster_than_the_text
+from steps import count_steps, grows_no_faster_than_the_text
 
 from comity.core.model.reply import Rung, read
 from comity.core.model.reply.marks import AnswerStream, split
@@ -59,6 +59,18 @@ def test_a_watcher_sees_the_answer_alone_however_it_comes_in_pieces(pair, prose,
 def test_a_text_full_of_marks_is_read_in_steps_that_grow_as_its_length(piece):
     assert grows_no_faster_than_the_text(read, piece * (4_000 // len(piece)))
     assert read(piece * (200_000 // len(piece))).rung is Rung.FALLBACK
+
+
+@pytest.mark.parametrize("text", ["</" * 20_000, "prose " * 7_000])
+def test_a_long_text_is_searched_for_marks_in_stretches(text):
+    short, long = text[:10_000], text
+    assert count_steps(lambda: split(long)) > count_steps(lambda: split(short))  # Python, and other threads, have turns between
+
+
+def test_a_mark_is_found_wherever_it_stands_in_a_long_text():
+    for before in range(4_000, 4_230):
+        said = "x" * before
+        assert split(f"{said}<think>a</think>b") == (f"{said}\nb", "a", True)
 
 
 def test_the_prompt_of_a_model_is_not_its_reply_unless_it_says_nothing_else():

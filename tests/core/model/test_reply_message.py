@@ -59,3 +59,9 @@ def test_a_message_comes_out_while_it_is_written():
         "lo",
         " there",
     ]
+
+
+def test_what_opens_no_fence_is_not_kept():
+    stream = MessageStream()
+    assert stream.feed("```\n" * 100 + json.dumps({"message": "late"})) == ""
+    assert len(stream._label) < 100

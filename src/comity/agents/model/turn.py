@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -24,6 +25,7 @@ from comity.core.agent.disclosure import spoken
 from comity.core.call.limits import TOKENS_CEILING
 from comity.core.document.checks import take_whole
 from comity.core.document.payload import Problem
+from comity.core.document.slices import ONE_GO_BYTES, T
 from comity.core.envelope.envelope import Reply, Status
 from comity.core.envelope.reserved import CYCLE_TARGET, TRANSFER_FROM
 from comity.core.model.exchange import (
@@ -65,6 +67,7 @@ WRAP_UP_SHARE: Final = 0.25
 NOTES_MAX: Final = 16  # of one turn in the audit about attempts to give orders; the last one says that there are more
 
 _PEOPLE: Final = "the people responsible for this project"
+_PIECE_CHARS: Final = 1_024  # of an answer that are taken in at once
 _MARK_TOKENS: Final = 40  # of the two marks around a quotation
 
 _encode = msgspec.json.Encoder().encode
@@ -288,8 +291,8 @@ class Turn:
         if answer.finish is Finish.REFUSED:
             raise model_error(Fault.REFUSED, answer.text or f"{self._mind.model_name} declined to answer")
         if not self._mind.has_protocol:
-            return _plain_reply(answer)
-        reading = self._read(answer)
+            return await self._parsed(partial(_plain_reply, answer), len(answer.text))
+        reading = await self._read(answer)
         if (reading.degraded or reading.rung is Rung.FALLBACK) and self._may_ask_again():
             if answer.text:
                 self._messages.append(Assistant(answer.text))
@@ -318,17 +321,22 @@ class Turn:
         except ComityError as error:  # what there is, is better than nothing
             self._warnings.append(f"the reply could not be corrected: {error.code}")
             return first
-        second = self._read(answer)
+        second = await self._read(answer)
         return first if second.rung is Rung.FALLBACK and first.rung is not Rung.FALLBACK else second
 
-    def _read(self, answer: Completion) -> Reading:
+    async def _read(self, answer: Completion) -> Reading:
         prompt = "\n".join(
             one.text for one in self._messages if isinstance(one, (System, User, ToolResult)) and "status" in one.text
         )
-        reading = read(answer.text, data_schema=self._mind.check, examples=self._mind.examples, prompt=prompt)
+        parse = partial(read, answer.text, data_schema=self._mind.check, examples=self._mind.examples, prompt=prompt)
+        reading = await self._parsed(parse, len(answer.text) + len(prompt))
         if answer.finish is Finish.LENGTH and reading.rung is not Rung.RAW and not reading.degraded:
             return replace(reading, degraded=True, repairs=(*reading.repairs, Repair.TRUNCATED))  # more was to come
         return reading
+
+    async def _parsed(self, parse: Callable[[], T], chars: int) -> T:
+        """Return what a parser of so many characters returns; others have their turn while it reads a long text."""
+        return parse() if chars < ONE_GO_BYTES else await self._ctx.aside(parse)
 
     def _may_ask_again(self) -> bool:
         """Return whether there is time for another answer that takes as long as the last, and a token to pay it with."""
@@ -428,6 +436,7 @@ class Turn:
         text = message = None
         visible = AnswerStream()
         answer: Completion | None = None
+        fed = 0
         async with contextlib.aclosing(self._mind.model.stream(prompt)) as parts:
             async for part in parts:
                 if type(part) is not str:
@@ -436,8 +445,14 @@ class Turn:
                 if text is None:
                     text = self._ctx.write()
                     message = MessageStream() if self._mind.has_protocol else None
-                said = visible.feed(part)
-                text.feed(part, said if message is None else message.feed(said))
+                for start in range(0, len(part), _PIECE_CHARS):
+                    piece = part[start : start + _PIECE_CHARS]
+                    said = visible.feed(piece)
+                    text.feed(piece, said if message is None else message.feed(said))
+                    fed += len(piece)
+                    if fed >= _PIECE_CHARS:
+                        fed = 0
+                        await self._ctx.pause()
         if text is not None:
             if message is None:
                 text.feed("", visible.finish())

@@ -13,6 +13,7 @@ from comity.core.envelope.usage import Usage, priced
 from comity.core.model.quoting import Seal
 from comity.runtime.call.binding import Result
 from comity.runtime.call.context import Context
+from comity.runtime.call.pace import user_of
 
 if TYPE_CHECKING:
     from comity.core.agent.agent import Agent
@@ -127,6 +128,14 @@ class Insider(Context, eq=False, gc=False):
         """Return JSON without personal data, as it would be in a reply."""
         answers = self._path.answers
         return raw if answers is None else await answers.long_data(self._call, raw)
+
+    def pause(self) -> Awaitable[None]:
+        """Return a future that lets other calls run between two steps of long work."""
+        return self._path.slices.pause(user_of(self._call.request))
+
+    async def aside(self, work: Callable[[], Result]) -> Result:
+        """Return what pure work returns that takes long and has no slices; see `Aside`."""
+        return await self._path.slices.aside.run(work)
 
     def charge(self, usage: Usage) -> None:
         """Charge tokens that the span of a model request already states. Raises as `report_usage` does."""

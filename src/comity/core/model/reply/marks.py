@@ -18,6 +18,7 @@ into the prompt. An opening mark that is not closed hides the rest. A mark in a 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from enum import StrEnum
 from itertools import islice
 from typing import Final, NamedTuple
@@ -105,6 +106,7 @@ _PHRASES: Final = (
 )
 _CLOSERS: Final = frozenset(">]▷")
 _HELD_CHARS_MAX: Final = 120  # of a mark that is not whole yet
+_STRETCH_CHARS: Final = 4_096  # of a text that are searched at once: a millisecond at most
 _STARTS = re.compile(r"[<\[◁]|h(?=e|\Z)|t(?=o|\Z)", re.IGNORECASE)
 
 
@@ -130,15 +132,31 @@ def split(text: str, budget: Budget | None = None, *, depth_max: int = 64) -> Sp
     bare = _BARE_CHANNELS.match(text)
     if bare:
         return Split(text[bare.end() :].strip(), text[: bare.end()].strip(), True)
-    if not _BEGIN.search(text):
+    if _search(_BEGIN, text, 0) is None:
         return Split(text, "", False)
     return _Walk(text, budget or Budget(), depth_max).split()
 
 
 def _find(text: str) -> re.Match[str] | None:
     """Return the first mark."""
-    marks = (_MARK.match(text, place.start()) for place in _BEGIN.finditer(text))
+    marks = (_MARK.match(text, place.start()) for place in _places(text, 0))
     return next((mark for mark in marks if mark is not None), None)
+
+
+def _places(text: str, at: int) -> Iterator[re.Match[str]]:
+    """Yield where marks may begin, from a place on."""
+    while place := _search(_BEGIN, text, at):
+        yield place
+        at = place.end()
+
+
+def _search(pattern: re.Pattern[str], text: str, at: int) -> re.Match[str] | None:
+    """Return the first match of a pattern from a place on; other threads have their turn while a long text is searched."""
+    while at < len(text):
+        if place := pattern.search(text, at, at + _STRETCH_CHARS + _HELD_CHARS_MAX):
+            return place
+        at += _STRETCH_CHARS
+    return None
 
 
 class _Walk:
@@ -161,7 +179,7 @@ class _Walk:
         at = 0
         for _ in range(PLACES_MAX):
             # What is hidden is prose: a brace in it opens nothing.
-            place = (_BEGIN if self.open else _BEGIN_OR_OBJECT).search(self.text, at)
+            place = _search(_BEGIN if self.open else _BEGIN_OR_OBJECT, self.text, at)
             if place is None:
                 self._keep(len(self.text))
                 return self._split()
@@ -236,12 +254,12 @@ class _Walk:
         """Return where to look on after a brace: at the next mark, if no brace is tried any more."""
         if self.broken < _BROKEN_MAX and self.budget.left > 0:
             return start + 1
-        place = _BEGIN.search(self.text, start + 1)
+        place = _search(_BEGIN, self.text, start + 1)
         return len(self.text) if place is None else place.start()
 
     def _closes_after(self, start: int) -> bool:
         """Return whether thinking is closed somewhere after a place: then an object that is cut is a draft."""
-        places = islice(_BEGIN.finditer(self.text, start), PLACES_MAX)
+        places = islice(_places(self.text, start), PLACES_MAX)
         marks = (mark for place in places if (mark := _MARK.match(self.text, place.start())))
         return any(act_of(mark).act in {_CLOSES, _ANSWERS} for mark in marks)
 

@@ -10,6 +10,7 @@ from typing import Final
 
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "", "f": ""}
 _HEX_DIGITS: Final = 4
+_LABEL_CHARS_MAX: Final = 80
 
 
 class MessageStream:
@@ -55,7 +56,8 @@ class MessageStream:
             self._is_key = self._depth == 1
         elif self._depth == 0:
             self._label = (self._label + character).strip()
-            self._has_ended = not self._label.startswith("`") and not "json".startswith(self._label.lower())
+            is_fence = self._label.startswith("`") and len(self._label) <= _LABEL_CHARS_MAX
+            self._has_ended = not is_fence and not "json".startswith(self._label.lower())
         elif character in "}]":
             self._depth -= 1
             self._has_ended = self._depth == 0
