@@ -80,7 +80,7 @@ async def test_a_run_whose_history_cannot_be_read_goes_on_a_little_later_and_los
     async with make_node([worker(said)]) as node:
         handle = await waiting(node)
         (question,) = handle.record.questions
-        read, tries = node.workflows.store.events, []
+        read, tries = node.workflows.store.walk, []
 
         def unreadable(run_id: str) -> Any:
             tries.append(asyncio.get_running_loop().time())
@@ -89,7 +89,7 @@ async def test_a_run_whose_history_cannot_be_read_goes_on_a_little_later_and_los
             return read(run_id)
 
         with monkeypatch.context() as patched:
-            patched.setattr(node.workflows.store, "events", unreadable)
+            patched.setattr(node.workflows.store, "walk", unreadable)
             answered = asyncio.ensure_future(handle.answer(question.question_id, "yes"))
             await asyncio.sleep(failures * (LATER_MS / 1000 + 0.1) + 1)
         answered.cancel()

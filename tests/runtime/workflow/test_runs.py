@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from comity import Agent, Context, Limits, Node, Reply
 from comity.core.call.machine import SETTLED
+from comity.core.document.slices import ONE_GO_BYTES
 from comity.core.journal.records import Document
 from comity.core.workflow.history import Answered, Received, encode_event
 from comity.errors import CallerError, RefusedError, UnavailableError
@@ -694,6 +695,39 @@ def test_others_have_their_turn_while_a_long_run_is_forked_or_moved(store):
             forked = slices.count
             await node.workflows.migrate(first.run_id, load(f"{LOOPS_AND_ASKS}output: {{new: true}}"))
             assert min(forked - begun, slices.count - forked) >= 140 // MOMENTS_A_SLICE
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(("given", "planned"), [(["x"], 0), (["x" * ONE_GO_BYTES], 1), (["x" * 1_000] * 40, 1)])
+def test_what_follows_from_long_data_is_planned_beside_the_loop(store, given, planned):
+    text = "workflow: t\nnodes: {a: {set: '{{size(input.of)}}'}}\noutput: {n: '{{a.data}}'}"
+
+    async def main():
+        async with Node(team(), store=store) as node:
+            node.workflows.add(text)
+            run = await node.workflows.start("t", {"of": given}, user_id="u")
+            while not run.record.status.has_ended:  # also while it is planned
+                await asyncio.sleep(0)
+            assert (await run.result()).data == {"n": len(given)}
+            assert node._path.slices.aside.count == planned
+
+    asyncio.run(main())
+
+
+def test_others_have_their_turn_while_the_long_history_of_a_run_is_replayed(tmp_path):
+    async def main():
+        async with Node(team(), store=tmp_path / "w.db") as first:
+            first.workflows.add(LOOPS_AND_ASKS)
+            run = await first.workflows.start("loops", user_id="u")
+            (question,) = (await until(first, run.run_id, "waiting")).questions
+        async with Node(team(), store=tmp_path / "w.db") as node:
+            node.workflows.add(LOOPS_AND_ASKS)
+            slices = node._path.slices
+            begun = slices.count
+            await node.workflows.answer(run.run_id, question.question_id, "yes")
+            await until(node, run.run_id, "completed")
+            assert (slices.count - begun >= 140 // MOMENTS_A_SLICE, slices.aside.count) == (True, 1)
 
     asyncio.run(main())
 

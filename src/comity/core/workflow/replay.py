@@ -20,7 +20,7 @@ from comity.core.workflow.planner import Planner
 from comity.errors import CallerError
 
 Programs = Callable[[str], Program]  # from a content hash
-_SLICE_EVENTS: Final = 64  # replayed between two pauses, in a millisecond or so
+SLICE_EVENTS: Final = 64  # replayed between two pauses, in a millisecond or so
 
 
 class Moment(Struct, frozen=True):
@@ -114,7 +114,7 @@ def difference(
     """Return where a new version would have done something else over this history; None proves that the run may move to it."""
     ahead = Planner(new)
     for moment in moments(old, events, programs):
-        if moment.number % _SLICE_EVENTS == 0:
+        if moment.number % SLICE_EVENTS == 0:
             yield
         before = [_comparable(one) for one in moment.commands]
         after = [_comparable(one) for one in ahead.apply(moment.event)]
@@ -210,7 +210,7 @@ def forked(
     while waiting or others:
         outcome = _recorded(waiting.pop(0), memory, replies or {}) if waiting else others.pop(0)
         if outcome is not None:
-            if len(made) % _SLICE_EVENTS == 0:
+            if len(made) % SLICE_EVENTS == 0:
                 yield
             made.append(outcome)
             waiting += planner.apply(outcome)
@@ -222,7 +222,7 @@ def _placed(program: Program, events: Sequence[Event], programs: Programs | None
     open_: dict[int, Command] = {}
     found: list[tuple[Event, Command | None]] = []
     for moment in moments(program, events, programs):
-        if moment.number % _SLICE_EVENTS == 0:
+        if moment.number % SLICE_EVENTS == 0:
             yield
         event = moment.event
         number = getattr(event, "step", None) or getattr(event, "timer", None) or getattr(event, "question", None)

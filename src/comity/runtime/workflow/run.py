@@ -13,11 +13,12 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any, Final
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from comity.core.agent.disclosure import spoken
 from comity.core.call.limits import CALLS_CEILING, WARNINGS_MAX, Limits
 from comity.core.call.machine import CANCEL, PAUSED, RUNNING, SETTLED
+from comity.core.document.slices import ONE_GO_BYTES, Sliced, T
 from comity.core.envelope.envelope import Background, Error, Reply, encode
 from comity.core.envelope.envelope import Status as ReplyStatus
 from comity.core.envelope.usage import NO_USAGE
@@ -26,12 +27,14 @@ from comity.core.units import NS_PER_MS
 from comity.core.workflow import history
 from comity.core.workflow.activities import RECEIVED_MAX
 from comity.core.workflow.history import Command, Event, encode_event
+from comity.core.workflow.mapping import size_of
 from comity.core.workflow.planner import Planner
-from comity.core.workflow.replay import fold
+from comity.core.workflow.replay import SLICE_EVENTS, fold
 from comity.core.workflow.response import failure, is_failure, response_of
 from comity.errors import CallerError, UnavailableError
 from comity.runtime.call.call import Call
 from comity.runtime.call.draft import Draft
+from comity.runtime.call.pace import user_of
 from comity.runtime.call.replay import count_begun
 from comity.runtime.call.run import Handed
 from comity.runtime.call.tasks import after_a_turn
@@ -42,6 +45,7 @@ from comity.runtime.workflow.waiter import Waiter
 LINGER_MS: Final = 60_000  # a run that goes on sooner than this stays in memory while it waits
 READS_MAX: Final = 20  # how often a store that cannot be read is asked for the outcome of a step, and how long after each time
 READ_PAUSE_S: Final = 0.5
+TOLD_BYTES: Final = 1024 * 1024  # of events, from which on their data is long together
 ALONG_MAX: Final = 16  # steps whose code a run runs in its own task, one after the other, before others get a turn of the loop
 ALONG_MS: Final = 1
 _NOTHING: Final[dict[str, Any]] = {}
@@ -59,11 +63,14 @@ class Run:
         "_flows",
         "_inbox",
         "_inline",
+        "_is_long",
+        "_is_planning",
         "_leave_memory",
         "_pages",
         "_queued",
         "_since_ms",
         "_steps",
+        "_told_bytes",
         "_undoing",
         "_waiter",
         "call",
@@ -89,6 +96,9 @@ class Run:
         self._queued: dict[int, Callable[[], None]] = {}  # start calls beyond what one call may have under way
         self._answered: dict[int, str] = {}  # by step: the id of the call whose reply it is, until its event is written
         self._along = self._since_ms = 0  # steps run in its own task since others had a turn, and when that was
+        self._told_bytes = 0  # of all events
+        self._is_long = False  # whether an event, or all of them together, have long data
+        self._is_planning = False  # in a thread: the planner is not to be looked at
         self._inline: int | None = None  # the step that the run itself waits for
         self._undoing: set[int] = set()  # steps that take something back, for which the account has more
 
@@ -97,7 +107,7 @@ class Run:
     async def drive(self, given: Any) -> Any:
         """Carry the run on until it has ended or only waits; return its reply, or its data if that is all there is."""
         try:
-            planner, commands = self._begin(given)
+            planner, commands = await self._begin(given)
         except UnavailableError as error:  # the history cannot be read now: nothing was done, and it is tried again
             self._flows.postpone(self.call.request, self.call.leftovers or {}, self.record, error)
             self.leave()
@@ -118,7 +128,7 @@ class Run:
                     settled = self._settled(alone.step, await self._reply_to(opened))
                 self._inline = None
                 if not self._inbox:
-                    commands = self._take(planner, settled)
+                    commands = await self._take(planner, settled)
                     continue
                 self._inbox.append(settled)
             if not self._inbox:
@@ -128,7 +138,7 @@ class Run:
                 await self._waiter
             if self._queued:
                 self._start_queued()
-            commands = self._take_next(planner)
+            commands = await self._take_next(planner)
 
     def _open_alone(self, planner: Planner, command: history.Call) -> tuple[Call | Coroutine[Any, Any, Reply], Handed | None]:
         """Make a call; its code is handed over to be run in the task of the run, unless others have to have a turn."""
@@ -152,20 +162,50 @@ class Run:
         await self._flows.path.reply_of(opened)
         return self.call.given(opened.delivered)
 
-    def _begin(self, given: Any) -> tuple[Planner, list[Command]]:
+    async def _begin(self, given: Any) -> tuple[Planner, list[Command]]:
         """Return the planner and what is to be done next: from the history, or from the start."""
         flows, record = self._flows, self.record
         program = flows.store.program(record.began_as or record.definition)
         if self.call.is_resumed or record.events:
-            events = flows.store.events(self.run_id)
-            self.planner, commands = fold(program, events, flows.store.program)
+            events = await flows.path.slices.run(self._read(), user_of(self.call.request))
+            moved = {one.definition for one in events if isinstance(one, history.Migrated)}
+            programs = {key: flows.store.program(key) for key in moved}
+            work = partial(fold, program, events, programs.__getitem__)
+            planner, commands = await self._plan(work, is_long=len(events) > SLICE_EVENTS)
+            self.planner = planner
             self._pages = Pages(self.run_id, len(events))
             if events:
-                self._limit(self.planner, commands)
-                return self.planner, self._without_cancelled(commands)
+                self._limit(planner, commands)
+                return planner, self._without_cancelled(commands)
         self.planner = planner = Planner(program)
         self._set_limits(planner)
-        return planner, self._take(planner, history.Started(flows.now_ms(), self.run_id, given))
+        return planner, await self._take(planner, history.Started(flows.now_ms(), self.run_id, given))
+
+    def _read(self) -> Sliced[list[Event]]:
+        """Return what has happened to the run."""
+        events: list[Event] = []
+        for event in self._flows.store.walk(self.run_id):
+            events.append(event)
+            size = 0 if self._is_long else size_of(asdict(event), ONE_GO_BYTES)
+            self._note_size(size)
+            if len(events) % SLICE_EVENTS == 0 or size > OUTLINE_BYTES:
+                yield
+        return events
+
+    def _note_size(self, size: int) -> None:
+        """Count the bytes of an event."""
+        self._told_bytes += size
+        self._is_long = self._is_long or size >= ONE_GO_BYTES or self._told_bytes >= TOLD_BYTES
+
+    async def _plan(self, work: Callable[[], T], *, is_long: bool = False) -> T:
+        """Return what pure work of the planner returns; of a run with long data, which expressions read, from a thread."""
+        if not (is_long or self._is_long):
+            return work()
+        self.record, self._is_planning = replace(self.view(), status=Status.RUNNING), True
+        try:
+            return await self._flows.path.slices.aside.run(work)
+        finally:
+            self._is_planning = False
 
     def _limit(self, planner: Planner, open_: Sequence[Command]) -> None:
         """Give the account of the run, from which every call below it is charged, the limits of the run and what it has used.
@@ -208,27 +248,29 @@ class Run:
                 self._inbox.append(history.Settled(self._flows.now_ms(), step, gone))
         return [one for one in commands if getattr(one, "step", None) not in stopped]
 
-    def _take_next(self, planner: Planner) -> list[Command]:
+    async def _take_next(self, planner: Planner) -> list[Command]:
         """Take the oldest event of the inbox; an event that the run has no room for fails its waiter and changes nothing."""
         event = self._inbox.popleft()
         if type(event) is not history.Received or planner.has_room_for(event.event):
-            return self._take(planner, event)
+            return await self._take(planner, event)
         if (ack := self._acks.pop(id(event), None)) is not None and not ack.done():
             what = f"run {self.run_id} keeps {RECEIVED_MAX:,} events that no node has waited for, and no more"
             ack.set_exception(CallerError(what, code="WORKFLOW_STATE_CONFLICT"))
         return []
 
-    def _take(self, planner: Planner, event: Event) -> list[Command]:
+    async def _take(self, planner: Planner, event: Event) -> list[Command]:
         """Plan what follows from an event, and journal the event; the last one together with the record of the run's end."""
         flows = self._flows
         line = encode_event(event)
+        size = len(line)
         if type(event) is history.Settled:
             answered = self._answered.pop(event.step, "")
-            if len(line) > OUTLINE_BYTES and self._has_call(event, answered):
-                line = flows.store.outline(self.run_id, event, len(line))
+            if size > OUTLINE_BYTES and self._has_call(event, answered):
+                line = flows.store.outline(self.run_id, event, size)
         number = self._pages.number
         page = self._pages.add(line)
-        commands = planner.apply(event)  # pure: nothing of it is done before the event is journaled
+        self._note_size(size)
+        commands = await self._plan(partial(planner.apply, event))  # nothing of it is done before the event is journaled
         if planner.finish is None:
             flows.journal.append((page,), None, None if self.call.way.fence is None else self.call.terms)
         else:
@@ -460,7 +502,7 @@ class Run:
     def view(self) -> RunRecord:
         """Return the run as it stands now."""
         planner = self.planner
-        if planner is None:
+        if planner is None or self._is_planning:
             return self.record
         finish, error, ended_at, due_at = planner.finish, _NOTHING, None, None
         cost = planner.cost
