@@ -532,3 +532,46 @@ def test_a_long_input_without_a_type_of_its_own_is_not_read_again(kind, value):
     assert checker.check(b"[%b]" % raw).problems == checker.check(b"[1]").problems != ()
     if kind is not Any:
         assert checker.check_read(raw, document | {"value": "[[PHONE_1_kqzmtwbf]]"}).problems
+
+
+NESTED = {
+    "type": "object",
+    "properties": {"rows": {"type": "array", "minItems": 300, "items": {"required": ["a"], "maxProperties": 2}}},
+}
+
+
+@pytest.mark.parametrize(
+    ("schema", "document", "expected"),
+    [
+        ({"items": {"type": "integer"}}, ["x"] * 300, [f"inputs[{place}]" for place in range(PROBLEMS_MAX)]),
+        ({"items": {"type": "integer"}}, [1] * 300 + ["x"] * 300, ["inputs[300]"]),
+        (NESTED, {"rows": [{"a": 1}] * 350 + [{}] * 9}, ["inputs.rows[350]"]),
+        (NESTED, {"rows": [{}] + [{"a": 1}] * 350}, ["inputs.rows[0]"]),
+        (NESTED, {"rows": [{f"k{n}": n for n in range(400)}] * 300}, ["inputs.rows[0]"]),
+    ],
+)
+def test_problems_of_a_long_document_are_named_in_its_beginning_and_are_those_of_all_of_it(schema, document, expected):
+    assert paths(JsonSchema(schema, path="inputs"), document) == expected
+
+
+class Row(pydantic.BaseModel):
+    a: int
+    rest: list[int] = Field(default_factory=list, min_length=0)
+
+
+@pytest.mark.parametrize(
+    ("document", "problems"),
+    [
+        ([{"a": "x"}] * 2_000, [f"inputs[{place}].a" for place in range(PROBLEMS_MAX)]),
+        ([{"rest": []}] + [{"a": "x"}] * 2_000, ["inputs[0].a", "inputs[1].a"]),
+        ([{"rest": [1] * 300}] + [{"a": "x"}] * 2_000, ["inputs[0].a"]),
+        ([{"a": 1}] * 300 + [{"a": "x"}] * 2_000, ["inputs"]),
+    ],
+)
+def test_thousands_of_problems_are_named_in_the_beginning_of_the_document(document, problems):
+    assert paths(PythonType(list[Row], path="inputs"), document)[: len(problems)] == problems
+
+
+def test_thousands_of_problems_behind_the_beginning_are_counted():
+    checked = PythonType(list[int], path="inputs").check(json.dumps([1] * 300 + ["x"] * 2_000).encode())
+    assert [problem.message for problem in checked.problems] == ["has 2,000 problems"]

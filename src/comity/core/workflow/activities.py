@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any, Final
 
+from comity.core.document.schema import errors_of
 from comity.core.expression import EvaluationError
 from comity.core.workflow import history, response
 from comity.core.workflow.graph import GraphEdge, GraphNode, Rendered
@@ -482,7 +483,5 @@ def _text(given: Any, render: Render | None, variables: dict[str, Any]) -> str:
 
 def _invalid(validator: Any, value: Any) -> str:
     """Return what is wrong with a value, or nothing."""
-    if validator.is_valid(value):
-        return ""
-    errors = [error for error, _ in zip(validator.iter_errors(value), range(3), strict=False)]
+    errors = errors_of(validator, value)[:3]
     return "; ".join(f"{'.'.join(map(str, error.instance_path)) or 'it'}: {error.message}" for error in errors)

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
+from comity.core.document.schema import errors_of
 from comity.core.envelope.usage import NO_USAGE, Cost, Usage
 from comity.core.expression import EvaluationError
 from comity.core.workflow import history, response
@@ -364,8 +365,8 @@ class Endings(ABC):
         last = node or scope.last
         if last is not None and isinstance(variables.get(last.spec.name), dict):
             message = variables[last.spec.name].get("message") or ""
-        if graph.output_validator is not None and not graph.output_validator.is_valid(data):
-            wrong = next(iter(graph.output_validator.iter_errors(data))).message
+        if graph.output_validator is not None and (errors := errors_of(graph.output_validator, data)):
+            wrong = errors[0].message
             return response.failure("OUTPUT_VALIDATION_FAILED", f"the output of {definition.name} does not fit: {wrong}")
         result = response.success(data)
         if message:

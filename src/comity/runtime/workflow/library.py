@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from comity.core.document.payload import Problem
+from comity.core.document.schema import errors_of
 from comity.core.units import NS_PER_MS
 from comity.core.workflow.check import Catalog, Offer, check
 from comity.core.workflow.graph import Program
@@ -120,8 +121,7 @@ class Library:
 def check_input(program: Program, data: Any) -> None:
     """Raise `CallerError` for an input that a compiled workflow does not take."""
     graph_input = program.graph.input_validator
-    if graph_input is not None and not graph_input.is_valid(data):
-        errors = [one for one, _ in zip(graph_input.iter_errors(data), range(10), strict=False)]
-        problems = tuple(Problem(".".join(map(str, ("input", *one.instance_path))), one.message) for one in errors)
+    if graph_input is not None and (errors := errors_of(graph_input, data)):
+        problems = tuple(Problem(".".join(map(str, ("input", *one.instance_path))), one.message) for one in errors[:10])
         what = "; ".join(f"{one.path}: {one.message}" for one in problems)
         raise CallerError(f"the input of {program.graph.definition.name} is not what it takes: {what}", problems=problems)

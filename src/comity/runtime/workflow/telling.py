@@ -16,6 +16,7 @@ import jsonschema_rs
 
 from comity.core.call.limits import MESSAGE_BYTES_MAX
 from comity.core.document.payload import text_problem
+from comity.core.document.schema import errors_of
 from comity.core.insight.insight import time_text
 from comity.core.journal.records import Noted, below
 from comity.core.workflow import history
@@ -76,10 +77,8 @@ class Telling(TimeTravel):
         self._check_not_cancelled(run_id)
         if question.options and not question.is_clarification and not any(_is_same(answer, one) for one in question.options):
             raise CallerError(f"the answer must be one of {', '.join(map(str, question.options))}")
-        if question.schema is not None:
-            error = next(iter(jsonschema_rs.validator_for(question.schema).iter_errors(answer)), None)
-            if error is not None:
-                raise CallerError(f"the answer does not fit: {error.message}")
+        if question.schema is not None and (errors := errors_of(jsonschema_rs.validator_for(question.schema), answer)):
+            raise CallerError(f"the answer does not fit: {errors[0].message}")
         await self._claim(run_id, history.Answered(self.now_ms(), int(question.question_id), answer, by))
 
     async def cancel(self, run_id: str, *, reason: str = "", by: str = "") -> None:
