@@ -42,6 +42,15 @@ async def ask(node: Node, text: str, inputs: dict[str, Any] | None = None, **mor
     return await node.call("ORC", "ORC_ROUTE", given, user_id="u1", session_id="s1", **more)
 
 
+@pytest.mark.parametrize(("more", "is_aside"), [("", False), (" please" * 100, True)])
+async def test_a_long_request_is_split_beside_the_loop_and_others_have_their_turn_between_its_parts(more, is_aside) -> None:
+    async with Node(agents=Office().agents) as node:
+        slices = node._runtime.path.slices
+        reply = await ask(node, TWO + more, request_id="r")
+    assert reply.data["run_id"] == "comity:run-r"
+    assert (slices.aside.count >= 2, slices.count >= 1) == (is_aside, True)
+
+
 async def test_the_parts_are_the_steps_of_a_run_and_each_step_is_a_call_of_the_specialist() -> None:
     office = Office()
     async with Node(agents=office.agents) as node:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Iterable
+from functools import partial
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -18,6 +20,7 @@ from comity.core.orchestration.intent import Classification, Lesson, Ranking, Ro
 from comity.core.orchestration.intent.stems import stems
 from comity.core.orchestration.monitor import Outcome
 from comity.core.orchestration.split import Part, Plan, split, things
+from comity.runtime.call.insider import Insider
 
 NO_INTENT: Final = "ROUTING_INTENT_UNKNOWN"
 _CORRECTION: Final = re.compile(
@@ -26,6 +29,7 @@ _CORRECTION: Final = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 LOCAL_CONFIDENCE_MIN: Final = 0.85  # HIGH; what an orchestrator answers itself is never worth a question
+LONG_CHARS: Final = 500  # of a text that is not split at once: a character takes up to 20 µs
 LABEL_NEAR: Final = 2  # capabilities that a refusal names
 
 
@@ -64,18 +68,36 @@ class Turn(Work):
             return dataclasses.replace(found, is_in_scope=False)  # a few common words make no greeting of a question
         return found
 
+    async def _ranked(self, texts: Iterable[str]) -> list[Ranking]:
+        """Return the rankings of several texts; others have their turn after each."""
+        found: list[Ranking] = []
+        for text in texts:
+            if found:
+                await self._insider.pause()
+            found.append(await self.rank(text))
+        return found
+
+    async def _split(self, *asked: Any) -> Plan:
+        """Return what `split` returns. A long text is split in a thread: others have their turn meanwhile."""
+        work = partial(split, *asked)
+        return work() if len(asked[0]) < LONG_CHARS else await self._insider.aside(work)
+
+    @property
+    def _insider(self) -> Insider:
+        return Insider.of(self._ctx)
+
     async def plan(self, text: str) -> tuple[Plan, list[Ranking]]:
         """Return the parts of a request with the ranking of each."""
-        whole = split(text)
-        known = [await self.rank(part.text) for part in whole.parts]
+        whole = await self._split(text)
+        known = await self._ranked(part.text for part in whole.parts)
         if len(whole.parts) > 1:
             sure = {
                 part.text: (one.best[0] if one.best else "", one.confidence)
                 for part, one in zip(whole.parts, known, strict=True)
             }
-            joined = split(text, lambda said: sure.get(said, ("", 0.0)))
+            joined = await self._split(text, lambda said: sure.get(said, ("", 0.0)))
             if len(joined.parts) != len(whole.parts):
-                whole, known = joined, [await self.rank(part.text) for part in joined.parts]
+                whole, known = joined, await self._ranked(part.text for part in joined.parts)
         return await self._apart(whole, known)
 
     async def _apart(self, plan: Plan, known: list[Ranking]) -> tuple[Plan, list[Ranking]]:
@@ -87,7 +109,7 @@ class Turn(Work):
         rankings: list[Ranking] = []
         for part, ranking in zip(plan.parts, known, strict=True):
             said = [] if self._is_example(part.text) else things(part.text)
-            found = [await self.rank(one) for one in said]
+            found = await self._ranked(said)
             is_apart = len(said) > 1 and self._are_apart(found)
             texts.append(said if is_apart else [part.text])
             rankings += found if is_apart else [ranking]
@@ -140,7 +162,7 @@ class Turn(Work):
         """Return the reply to a request: a workflow serves a part with its trigger phrase, a capability any other part."""
         known = self._workflows().definitions
         text = without_negated(text, known)
-        found = split(text).parts
+        found = (await self._split(text)).parts
         if len(found) <= 1 and (name := triggered(text, known)) is not None:
             return await self._triggered(name, text)
         plan, rankings = await self.plan(text)
