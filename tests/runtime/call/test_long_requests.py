@@ -169,6 +169,29 @@ async def test_long_replies_are_hidden_and_put_back_in_slices(make_node):
         assert node._path.slices.count - before > 200
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        {"summary": LONG[:20_000]},
+        {"thought": LONG[:20_000]},
+        {"warnings": (LONG[:1_000],) * 20},
+        {"metadata": {f"k{n}": SECRET for n in range(1_000)}},
+        {"new_facts": (SECRET,) * 1_000},
+    ],
+    ids=lambda words: next(iter(words)),
+)
+async def test_long_words_of_a_reply_are_hidden_in_slices_whichever_they_are(make_node, words):
+    agent = Agent("talker")
+
+    @agent.capability("TALK")
+    async def talk(ctx: Context) -> Reply:
+        return Reply.success({}, **words)
+
+    async with make_node([agent]) as node:
+        assert (await node.call("talker", "TALK", user_id="eve")).ok
+        assert node._path.slices.count > 20
+
+
 def test_a_long_handoff_is_looked_through_before_it_is_offered(tmp_path):
     async def main() -> None:
         async with Node(store=tmp_path / "s.db", lag_ms=None) as node:

@@ -355,8 +355,7 @@ def read_result(call: Call, value: Any, now_ns: int, hide: Answers | None) -> Re
             data = None if raw is None else _unpacked(raw, value.data)
             return complete(_said(call, reply, data), call, now_ns, data)
         work = _read_long(call, reply, raw, value.data, now_ns, hide)
-        is_long = len(raw or b"") > LONG_BYTES or len(reply.message) > LONG_BYTES or bool(reply.artifacts)
-        return work if is_long else whole(work)
+        return work if len(raw or b"") > LONG_BYTES or _says_much(reply) else whole(work)
     raw, data = _packed(call, value, True)
     if raw is None:
         return complete(None, call, now_ns, None)
@@ -373,6 +372,12 @@ def read_result(call: Call, value: Any, now_ns: int, hide: Answers | None) -> Re
         call.written = (data, told)
     call.ended_ns = now_ns
     return complete(None, call, now_ns, data)
+
+
+def _says_much(reply: Reply) -> bool:
+    """Return whether it may take long to look through a reply's words."""
+    texts = (reply.message, reply.summary, reply.thought, reply.next_step_hint, *reply.warnings, *reply.new_facts)
+    return sum(map(len, texts)) > LONG_BYTES or bool(reply.artifacts or reply.sources or reply.metadata)
 
 
 def _read_long(call: Call, reply: Reply | None, raw: bytes | None, value: Any, now_ns: int, hide: Answers) -> Sliced[Reply]:

@@ -76,6 +76,7 @@ class _Findings(msgspec.Struct, frozen=True):
 _decode_products = msgspec.json.Decoder(_Products).decode
 _Kind = tuple[str, Action]
 _FINDINGS_IN_SLICE: Final = 4_096
+_TEXTS_IN_SLICE: Final = 16
 _decode_findings = msgspec.json.Decoder(_Findings).decode
 GetVault = Callable[[], Vault]
 Grants = Mapping[str, Collection[str]]  # capability code, or "agent/capability", to the types it may see
@@ -175,11 +176,13 @@ class Privacy:
                 if hidden != text:
                     changed[name] = hidden
         for name in ("warnings", "new_facts"):
-            without: tuple[str, ...] = ()
-            for text in getattr(reply, name):
-                without += ((yield from self._hide_text(text, vault)),)
-            if without != getattr(reply, name):
-                changed[name] = without
+            without: list[str] = []
+            for number, text in enumerate(getattr(reply, name), 1):
+                without.append((yield from self._hide_text(text, vault)))
+                if number % _TEXTS_IN_SLICE == 0:
+                    yield
+            if (hidden_texts := tuple(without)) != getattr(reply, name):
+                changed[name] = hidden_texts
         if reply.error is not None and (error := self.hide_error(reply.error, vault)) is not reply.error:
             changed["error"] = error
         if reply.artifacts or reply.sources or reply.metadata:
