@@ -14,6 +14,8 @@ from comity.core.document.slices import ONE_GO_BYTES
 from comity.core.model.bounds import Thinking
 from comity.core.model.exchange import Fault, Finish, Settings, System, User, model_error
 from comity.core.model.sacp_prompt import SYNTHESIS, WRAP_UP
+from comity.core.redaction import Scanner
+from comity.runtime.session.privacy import Privacy
 from comity.testing import Answer, ScriptedModel, VirtualClock, run_virtual, tool_call
 
 SCHEMA = {"type": "object", "properties": {"total": {"type": "number"}}, "required": ["total"]}
@@ -62,6 +64,12 @@ def test_a_long_answer_is_read_beside_the_loop(size, parsed, more):
     agent = thinker("a", said("</" * (size // 2)), **more)
     reply, count = talk([agent], look=lambda node: node._runtime.path.slices.aside.count)
     assert (reply.ok, count) == (True, parsed)
+
+
+def test_others_have_their_turn_between_the_steps_in_which_a_long_answer_is_recorded():
+    agent, nothing = thinker("a", "word " * 8_000), Privacy(scanner=Scanner(()))  # whose search takes no slice
+    reply, count = talk([agent], node={"privacy": nothing}, look=lambda node: node._runtime.path.slices.count)
+    assert (reply.ok, count) == (True, 4)
 
 
 def test_a_long_piece_of_an_answer_is_taken_in_slices():

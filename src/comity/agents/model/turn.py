@@ -397,12 +397,17 @@ class Turn:
         Each attempt that fails is added to `failed`.
         """
         answer = self._sound(await self._patiently(prompt, failed))
+        is_long = len(answer.text) >= ONE_GO_BYTES
+        if is_long:
+            await self._ctx.pause()
         if not answer.usage.total_tokens:  # a provider that does not count
             said = count_messages((Assistant(answer.text, answer.calls),), self._mind.count)
             asked = estimated or count_prompt(prompt, self._mind.count)
             answer = replace(answer, usage=replace(answer.usage, prompt_tokens=asked, completion_tokens=said))
         answer = replace(answer, usage=self._ctx.priced(answer.usage, self._mind.model_name))
         raw = _encode(answer)
+        if is_long:
+            await self._ctx.pause()
         hidden = await self._ctx.hide(raw)
         if hidden is not raw:
             answer = _decode_completion(hidden)

@@ -111,9 +111,12 @@ class Steps:
     async def _written(self, call: Call, reply: Reply) -> Reply:
         """Return an outcome for the store and spans: personal data hidden, the original encrypted in it for replay."""
         raw = encode(reply)
+        if self._answers is not None:
+            await self._answers.rest(call, raw)
         sealed = self._seal.sealed(f"step {reply.request_id}", raw)
         if self._answers is None or sealed is raw:
             return reply
+        await self._answers.rest(call, raw)
         told = encode(reply.data)
         without = await self._answers.long_data(call, told)
         # A struct keeps its type: the span of a model step is made from it.

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from comity.core.agent.declaration import DeclarationError, shown
 from comity.core.call.admission import Refused
 from comity.core.document.payload import Problem, unpack
-from comity.core.document.slices import Sliced, whole
+from comity.core.document.slices import ONE_GO_BYTES, Sliced, whole
 from comity.core.envelope.codec import decode_reply
 from comity.core.envelope.envelope import Artifact, Background, Error, Reference, Reply, Request, Status, encode
 from comity.core.journal.records import fingerprint
@@ -281,6 +281,11 @@ class Answers:
         if len(raw) < LONG_BYTES:
             return self.data(call, raw)
         return await self._slices.run(self.data_sliced(call, raw), user_of(call.request))
+
+    async def rest(self, call: Call, raw: bytes) -> None:
+        """Let others have their turn between two steps of work on a document, if it is long."""
+        if len(raw) > ONE_GO_BYTES:
+            await self._slices.pause(user_of(call.request))
 
     def words(self, call: Call, reply: Reply) -> Sliced[Reply]:
         """Return a reply with personal data hidden in its texts."""
