@@ -238,6 +238,8 @@ class PatternDetector:
             return False
         if self.keys is not None and not self.keys.compiled.search(key):
             return False
+        if self.not_near is not None and self.not_near.compiled.search(before):
+            return False
         return self._nearest_label(before) is Before.OWN_LABEL
 
     def names_column(self, head: str) -> bool:

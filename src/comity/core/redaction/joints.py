@@ -56,8 +56,16 @@ _OF = (
     "|pour"
     "|per|für|van|voor|av|till|mojej|mojego|od|untuk|milik|для|у|от|από|του|της|של|på|hos|dla|pro|za"
 )
+# "passport per day", "email cap per user": a rate, which has no owner.
+_RATE = (
+    "(?:per|pro|za|par|por|je)[ ](?:second|minute|hour|day|night|week|month|quarter|year|annum|user|customer|client|person|head"
+    "|capita|seat|device|account|unit|item|page|row|line|file|batch|run|request|call|session|order|region|site|store|shop|branch"
+    "|team|tenant|campaign|channel|country|state|city|visit|household|employee|patient|ip|sekunde|stunde|tag|woche|monat|jahr"
+    "|kunde|nutzer|jour|mois|an|semaine|heure|utilisateur|d[ií]a|mes|año|hora|semana|usuario|giorno|mese|anno|ora|settimana"
+    "|utente|dia|mês|ano|dag|maand|jaar|uur|dzień|miesiąc|rok|den|měsíc|день|месяц|год)(?![^\\W_])"
+)
 _WHOSE = re.compile(
-    rf"(?s:.*[^\W\d_]\)?)(?P<whose>[ ](?:(?:{_OF})[ ]|dell['’]|d['’])"
+    rf"(?s:.*[^\W\d_]\)?)(?P<whose>[ ](?!{_RATE})(?:(?:{_OF})[ ]|dell['’]|d['’])"
     r"[^\W\d_][\w'’-]{0,16}(?:(?<=[ ](?-i:[A-Z]))\.|(?<=[ ][MDHS][a-z])\.)?(?:[ ][^\W\d_][\w'’-]{0,16}){0,3}?"
     r"(?P<said>:[ ]|[ ](?:is|ist|est|es|è|é|to|jest|was|lautet|är|er|je|là|adalah|הוא|היא|هو|هي|—|–|-)[ ]|[ ]))\Z"
 )

@@ -206,8 +206,16 @@ _POSTAL_ABROAD = (
     r"|c\.p|cod po[sșş]tal|poštová|pasta indekss|pašto kodas|sihtnumber|পোস্ট কোড|पिन कोड|पिनकोड|pin ?code"
 )
 # `{"ulica": …, "kod": "50-102", "miasto": …}`: the siblings of such a key say that it is a postal code.
+# "daily cap: 50000": a limit.
+_LIMIT = (
+    r"(?<![^\W_])(?:daily|weekly|monthly|yearly|annual|hourly|frequency|rate|price|market|budget|salary|wage|bonus|soft|hard"
+    r"|spend(?:ing)?|usage|data|traffic|bandwidth|request|call|message|sms|e?-?mail|send(?:ing)?|download|upload|user|order|volume"
+    r"|cost|loan|fee|interest|share|supply|token|credit|debt|emissions?|carbon|revenue|overall|total|max(?:imum)?|global|storage"
+    r"|memory|cpu|tax|benefit|claim|coverage|expense|contribution|large|mid|small|the|a|no|per day)[ ]caps?\W{0,3}$"
+)
 # "unpacked zip archive 60614 … Zip 60615 is corrupt": a file, of which the words before or behind say so.
-_OF_ARCHIVE = LatePattern(
+_NOT_POSTAL = LatePattern(
+    rf"{_LIMIT}|"
     r"(?<![^\W_])(?:un-?zip\w{0,4}|re-?zip\w{0,4}|zipped|(?:un|de)?-?compress\w{0,3}|unpack\w{0,3}|packed|extract\w{0,3}"
     r"|archives?|tarballs?"
     r"|rar|7z|gz|files?|folders?|upload\w{0,3}|download\w{0,3}|attach\w{0,4}|backups?|checksum|crc|bytes)(?![^\W_])"
@@ -635,7 +643,7 @@ PLACE: tuple[PatternDetector, ...] = (
         ),
         reach=20,
         not_after=NOT_AFTER_DIGIT,
-        not_near=_OF_ARCHIVE,
+        not_near=_NOT_POSTAL,
         not_beside=_BESIDE_ARCHIVE,
     ),
 )

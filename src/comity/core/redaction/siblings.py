@@ -74,6 +74,17 @@ _RULES: Final = (
         "{} count",
         _keys("name email mail address first_name last_name surname customer contact person owner user id_number"),
     ),
+    _Rule(
+        _keys("cap"),
+        (
+            _keys(
+                "floor limit limits max min maximum minimum total planned budget spend spent quota rate currency unit used"
+                " units remaining target shares price strike cap_rate cap_max cap_usd cap_amount cap_per_day period window"
+                " per_day per_user frequency threshold collar option premium usage throttle burst"
+            ),
+        ),
+        "{} count",
+    ),
     _Rule(_keys("dni"), (_keys("ghi dhi gti poa irradiance"),), "{} count"),
     _Rule(
         _ACCOUNTS,
