@@ -104,6 +104,12 @@ _STREET_WORD = rf"(?:[A-Z\u00c0-\u00de][{LETTER}'’.-]{{0,24}}|[0-9]{{1,3}}(?:s
 _UNIT = r"(?:\.?,?[ ](?:Apt|Apartment|Suite|Ste|Unit|Flat|Floor|Fl|Room|Rm|No|#)\.?[ ]?#?[A-Za-z0-9-]{1,6}(?![A-Za-z0-9_]))?"
 _QUARTER = r"(?:[ ](?:NE|NW|SE|SW|N|S|E|W)(?![A-Za-z0-9]))?"
 _ROMANCE = "rue|avenue|av\\.|boulevard|bd|place|chemin|allée|quai|impasse|cours|via|viale|piazza|calle|avenida|paseo|rua"
+# English words that make another thing of the word before them: "6 Avenue Theatre", "12 Place Settings", "3 Via Ferrata tours".
+_NOT_ROMANCE = (
+    "(?!(?:Theat(?:re|er)|Cinema|Hotels|Mall|Gallery|Restaurant|Caf[eé]|Club|Setting|Mat|Rail|Ferrata|Name|Holder|Kick|Show"
+    "|Performance|Ticket|Bar|Grill|Diner|Bakery|Shopping|Shop|Store|Apartment|Card|Music|Records|Studio|School|Festival|Magazine"
+    f"|Boutique|Motel|Lounge|Concert|Musical|Album|Series|Obligatoire|Magistra(?:l|ux)|Fluvial|Critique)s?(?![{LETTER}]))"
+)
 _ROMANCE_FIRST = (
     "Bd\\.|Boul\\.|Str\\.|Via|Viale|Piazza|Corso|Vicolo|Calle|C/|Avenida|Avda\\.|Av\\.|Paseo|Plaza|Carrera|Rua|Travessa|Praça"
     "|Largo|Alameda|Strada|Bulevardul|Rue|Cadde"
@@ -160,6 +166,28 @@ _NOT_A_PLACE = re.compile(
     r"|Letzter"
     r"|Bester|Nächster|Anderer|Freier|Fester|Eigener|Sicherer|Richtiger|Falscher|Einziger|Guter|Männer|Sieger|Schüler|Läufer"
     r"|Spieler|Kinder|Reiter|Fahrer)[ ](?:Weg|Platz|Ring|Damm)[ ]"
+)
+# "the film 'Via Mala 2'", '"Calle Mayor 3" won the prize': the title of a work.
+_WORKS = (
+    "films?|movies?|songs?|albums?|novels?|books?|plays?|musicals?|episodes?|series|sitcoms?|soaps?|podcasts?|operas?"
+    "|paintings?|(?:board|video) games?|poems?|short stor(?:y|ies)|lied|stück|roman|krimi|buch|hörspiel|serie|folge|gemälde"
+    "|theaterstück|chanson|livre|pièce|série|tableau|feuilleton|pel[ií]cula|novela|libro|canción|obra|episodio|telenovela"
+    "|romanzo|canzone|spettacolo|commedia|puntata|fiction|filme|livro|canção|peça|boek|liedje|toneelstuk|aflevering|powieść"
+    "|książka|piosenka|sztuka|serial|spektakl|kniha|píseň|seriál|bok|låt|sång|pjäs|avsnitt|sang|elokuva|kirja|kitap|şarkı"
+    "|dizi|könyv|dal|színdarab|carte|cântec|piesă|фильм|роман|песня|спектакль|сериал|книга|картина|фільм|пісня|вистава"
+    "|ταινία|βιβλίο"
+)
+_TITLED = (
+    rf"(?<![^\W_])(?:(?:{_WORKS})(?:[ ](?:called|titled|named|mit dem titel|intitulée?|titulad[ao]))?[ ]?[\"'“„«‘][ ]?"
+    rf"|(?:{_WORKS})[ ]tit(?:le|el|re|olo|ulo|lul)?: |(?:film|movie|song|album|novel|episode|series|película|romanzo): )"
+)
+_OF_WORK = LatePattern(
+    "[ ]?[\"'”“»’](?:[ ](?:premieres?|premiered|airs|aired|starring|won|wins|topped|in the (?:cinema|theatre|charts)"
+    "|is (?:an?|the) (?:film|song|novel|play|book|series|musical)|läuft|spielt|erscheint|gewann|hat premiere|im kino|dure"
+    "|repasse|remporte|au cinéma|dura|gan[aó]|se estrena|en cines|vince|ha vinto|al cinema|estreia|ganhou|nos cinemas|draait"
+    "|in de bioscoop|wygrał[ao]?|trwa|w kinach|ma premierę|má premiéru|har premiär|går på bio|ид[её]т|вышел|вышла|вийшов)"
+    "(?![^\\W_])|,?[ ]\\([0-9]{4}\\))",
+    re.IGNORECASE,
 )
 _NOT_VIA = re.compile(
     r"(?:E-?[Mm]ail|Mail|Slack|Phone|Web|Fax|Teams|Zoom|Chat|App|Post|Port|Bus|Train|Link|Proxy|Git[Hh]ub|Excel|Telegram)\b"
@@ -344,7 +372,10 @@ PLACE: tuple[PatternDetector, ...] = (
         accept=_accept_street,
         need=Need.NO_FOREIGN_LABEL,
         context=_ADDRESS_WORDS,
-        not_after=LatePattern(rf"{NOT_AFTER_DIGIT.pattern}|(?i:(?<![a-z])(?:zone|bus|route|tram|exit|phase|ward|district) )$"),
+        not_after=LatePattern(
+            rf"{NOT_AFTER_DIGIT.pattern}|(?i:(?<![a-z])(?:zone|bus|route|tram|exit|phase|ward|district) |{_TITLED})$"
+        ),
+        not_beside=_OF_WORK,
     ),
     PatternDetector(
         name="address_named",
@@ -441,7 +472,7 @@ PLACE: tuple[PatternDetector, ...] = (
         category=Category.ADDRESS,
         priority=60,
         pattern=LatePattern(
-            rf"{BEFORE}(?:[1-9][0-9]{{0,3}}(?:[ ]?(?:bis|ter))?,?[ ](?i:{_ROMANCE})[ ]{_PARTICLE}{{0,3}}"
+            rf"{BEFORE}(?:[1-9][0-9]{{0,3}}(?:[ ]?(?:bis|ter))?,?[ ](?i:{_ROMANCE})[ ]{_NOT_ROMANCE}{_PARTICLE}{{0,3}}"
             rf"[A-Z\u00c0-\u00de][{LETTER}'’-]{{1,24}}(?:[ ][A-Z\u00c0-\u00de][{LETTER}'’-]{{1,24}}){{0,2}}{_CITY}"
             rf"|[A-Z\u00c0-\u00de][{LETTER}.-]{{1,30}}{_GERMANIC}(?:[ ]|(?<=str\.)|(?<=straße)"
             rf"|(?<=strasse)){_HOUSE}{_NO_UNIT}(?:(?:[ ]?[a-z]|[A-Z]|[ ][A-H])(?![{LETTER}0-9]))?{_DOOR}(?:-(?:hs"
@@ -492,6 +523,8 @@ PLACE: tuple[PatternDetector, ...] = (
         accept=_accept_european,
         need=Need.NO_FOREIGN_LABEL,
         context=_DELIVERED_TO,
+        not_after=LatePattern(rf"(?i:{_TITLED})$"),
+        not_beside=_OF_WORK,
     ),
     PatternDetector(
         name="street_abroad",

@@ -85,6 +85,17 @@ _RULES: Final = (
         ),
         "{} count",
     ),
+    _Rule(
+        _keys("title titel titre titolo título titulo"),
+        (
+            _keys(
+                "isbn author authors director runtime duration pages episode season publisher genre artist album imdb_id year"
+                " released autor auteur autore duración duracion durée seiten regie"
+            ),
+        ),
+        "film title",
+        _keys("rent price rooms bedrooms address city bathrooms landlord tenant assignee due status due_date"),
+    ),
     _Rule(_keys("dni"), (_keys("ghi dhi gti poa irradiance"),), "{} count"),
     _Rule(
         _ACCOUNTS,
