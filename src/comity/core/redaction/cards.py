@@ -195,7 +195,7 @@ _CODE_BESIDE_CARD = (
 )
 
 # What stands between groups of four that were written over lines, list items, cells or with signs of several kinds.
-_SPLIT = r"(?:[ \t-]{0,2}\r?\n[ \t]{0,4}(?:[-*•][ ]?|[0-9][.)][ ])?|[\"']?,[ ]?[\"']|[ \u00a0\u2007\u202f_.\-–·,;/|]{1,4}|\\n)"
+_SPLIT = r"(?:[ \t-]{0,2}\r?\n[ \t]{0,4}(?:[-*•][ ]?|[0-9][.)][ ])?|[\"']?,[ ]?[\"']|[ \u00a0\u2007\u202f_.\-–·•,;/|]{1,4}|\\n)"
 
 # The same with words that count the groups: "first group: 4111, then 1111, …".
 _COUNTS = (
@@ -276,11 +276,11 @@ CARDS: tuple[PatternDetector, ...] = (
         priority=21,
         pattern=LatePattern(
             rf"{BEFORE}(?:[2-6][0-9]{{3}}(?:{_SPLIT}[0-9]{{4}}){{3}}"
-            rf"|3[0-9]{{3}}[/_|,]{{1,2}}[0-9]{{6}}[/_|,]{{1,2}}[0-9]{{4,5}})(?![0-9A-Za-z_])"
+            rf"|3[0-9]{{3}}[/_|,·•]{{1,2}}[0-9]{{6}}[/_|,·•]{{1,2}}[0-9]{{4,5}})(?![0-9A-Za-z_])"
         ),
         first=AT_CARD,
         hint=rf"{HINT_BEFORE_WORD}(?:[2-6][0-9]{{3}}{_SPLIT_HINT}[0-9]{{4}}{_SPLIT_HINT}[0-9]{{4}}"
-        rf"|3[0-9]{{3}}[/_|,][0-9]{{6}}[/_|,])",
+        rf"|3[0-9]{{3}}[/_|,·•]{{1,2}}[0-9]{{6}}[/_|,·•])",
         accept=_accept_card_split,
         need=Need.NO_FOREIGN_LABEL,
         context=_CARD_WORDS,
