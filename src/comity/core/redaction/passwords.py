@@ -66,6 +66,9 @@ ASKED: Final = r"[?][ \n]{1,2}(?:[A-Z][A-Za-z]{0,11}[ ]?:[ ])?"  # "your passwor
 # Whose the secret is, between its label and what says it: "password of my router is …". Further words need a sign or a verb.
 OWNER: Final = (
     r"(?:[ ]?\([^()\d\n]{1,24}\)(?=[ ]?[:=])|[ ](?:wi-?fi|wlan|router|e-?mail|portal|vpn)(?=[ :=])"
+    r"|[ ](?:provisoire|temporaire|initiale?|actuel|nouveau|par défaut|temporal|provisional|inicial|actual|nueva|por defecto"
+    r"|temporane[ao]|provvisori[ao]|iniziale|attuale|nuova|provisória|temporária|atual|nova|padrão|tijdelijk|tymczasowe|początkowe"
+    r"|nowe|domyślne|dočasné|nové|výchozí|временный|новый|начальный|тимчасовий|новий)(?=[ ]?[:=])"
     r"|[ ](?:(?:d|dell|all|nell|sull)|(?:de|à)[ ]l)['’][^\W\d][\w-]{0,14}(?:[ ](?:[^\W\d][\w'’-]{0,14}|[0-9]{1,4})){0,3}?"
     rf"(?=[ ](?:{IS})[ ]|[ ]?[:=])"
     r"|[ ](?:for|of|at|on|from|to|do|de|du|der|des|del|della"
