@@ -129,7 +129,10 @@ _PEOPLE = (
 _ANIMALS = (
     r"(?:cal(?:f|ves)|heifers?|cattle|piglets?|foals?|pupp(?:y|ies)|kittens?|litters?|herds?|flocks?|goslings?"
     r"|livestock|ear ?tags?"
-    r"|kälber|ferkel|fohlen|welpen|ternero|potro|poulain|puledro|veulen"
+    r"|kalb|kälber|ferkel|fohlen|welpen?|lämmer|terner[oa]s?|potros?|becerr[oa]s?|bezerr[oa]s?|corderos?|lechones|cachorros?"
+    r"|veaux?|génisses?|agneaux?|agnelles?|poulains?|chiots?|chatons?|porcelets?|chevreaux?|vitell[oi]|agnell[oi]|puledr[oi]"
+    r"|cuccioli|veulens?|kalf|kalveren|lammeren|biggen|kalvar|valpar|kattungar|cielę|źrebię|jagnię|szczeni(?:ę|ęta)|kocięta"
+    r"|telátko|hříbě|štěně|štěňata|koťata|тел[её]нок|жереб[её]нок|ягн[её]нок|щен(?:ок|ки)|котята"
     r"|(?:lamb|bull|cow|steer|colt|ram|ewe|sow|mare|goat|sheep|pig|horse|pup|dog|cat|kid|chick|hen)s? (?:tag|no|nr|id"
     r"|number|#))"
 )
