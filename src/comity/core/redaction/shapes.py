@@ -217,6 +217,9 @@ _COUNTED_NOUNS = (
     "|instances|characters|chars|participants|voters|students|guests|passengers|trips|rides|flights|deliveries|parcels"
     "|shipments|meals|seats|gallons|barrels|addresses|codes|zips|stores|vehicles|cars|projects?|releases?|builds?|versions?"
     "|shuffles|draws"
+    "|Abonnenten|abonnements|abonnees|abonamentów|abonentów|suscriptores|abonados|líneas|linhas|assinantes|abbonati|abonnenter"
+    "|prenumeranter|liittymää|aboneler|abonați|předplatitelů|абонента|абонентов|абонентів|номеров|номерів|مشترك|مشتركا|مشترک|מנויים"
+    "|thuê bao|เลขหมาย|συνδρομητές"
 )
 COUNTED: Final = re.compile(
     rf"(?:[ \u00a0]?(?:[KMGT]B(?![A-Za-z])|Hz(?![A-Za-z])|[Uu]sers(?![A-Za-z])|%|°|€|£|¥|‰)|["
