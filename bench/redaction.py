@@ -69,6 +69,7 @@ END = " ssn 219-09-9999, call 416-555-1234, account number 12345678, born 1984-0
 HOSTILE: dict[str, str] = {
     "url_credentials": "://a:b",
     "email": "a.b-c_d+",
+    "phone_in_record": "^PRN^CP^^48^601^",
     "email_spelled": "a.b (at) c.d ",
     "iban": "GB29 NWBK 6016 ",
     "card": "4111 1111 ",

@@ -30,6 +30,10 @@ _TOP_LEVEL = (
     "|com\\.br|mx|ca|au|com\\.au|in|jp|cn|ru|se|no|dk|fi|ie|eu"
     "|cz|hu|ro|gr|tr|ua|za|nz|kr|example|test|invalid|xyz|online|cloud|tech|us"
 )
+# Countries whose letters also end the names of files: they count behind a dot that is said.
+_SPOKEN_COUNTRIES = (
+    "ee|lt|lv|si|sk|hr|rs|bg|lu|li|il|ae|eg|ke|ng|gh|sg|th|vn|ph|hk|tw|pk|lk|bd|ir|kz|ge|az|mk|ba|cy|ar|cl|pe|uy|ve|ec|cat"
+)
 _PLAIN_EMAIL = re.compile(r"[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){0,4}\.[A-Za-z]{2,24}")
 # What stands before "at example dot com" in a sentence.
 _NOT_A_NAME = frozenset(
@@ -254,6 +258,8 @@ _AT_PHONE = (
     rf"|(?<=[2-9])(?=[0-9]{{2}}{SEPARATOR}[0-9]{{3}}))"
 )
 
+_TELECOM = r"\^(?:PRN|ORN|WPN|VHN|ASN|EMR|BPN|PRS)\^(?:PH|FX|MD|CP|SAT|TDD|TTY)\^"
+
 CONTACT: tuple[PatternDetector, ...] = (
     PatternDetector(
         name="url_credentials",
@@ -303,8 +309,8 @@ CONTACT: tuple[PatternDetector, ...] = (
         pattern=LatePattern(
             rf"(?<![{LETTER}0-9.]){_ATOM}(?:(?:[._-]|{_SPOKEN_SIGN}){_ATOM}){{0,3}}(?:[ ](?:at|AT|@|chez)[ ]|[ ]?@[ ]"
             rf"|[ ]@[ ]?|\n@|@\n)"
-            rf"{_SPOKEN_LABEL}(?:(?:[ ]?\.[ ]?|[ ]{_SPOKEN_DOT}[ ]){_LABEL}){{0,3}}(?:[ ]?\.[ ]?|[ ]{_SPOKEN_DOT}[ ])"
-            rf"(?:{_TOP_LEVEL})(?![A-Za-z0-9-])"
+            rf"{_SPOKEN_LABEL}(?:(?:[ ]?\.[ ]?|[ ]{_SPOKEN_DOT}[ ]){_LABEL}){{0,3}}(?:(?:[ ]?\.[ ]?|[ ]{_SPOKEN_DOT}[ ])"
+            rf"(?:{_TOP_LEVEL})|[ ]{_SPOKEN_DOT}[ ](?:{_SPOKEN_COUNTRIES}))(?![A-Za-z0-9-])"
         ),
         shape_chars_max=640,
         hint=rf"[ ](?:at|AT|@|chez)[ ][^ .]{{1,64}}(?:{_SPOKEN_HYPHEN}[^ .]{{1,24}}){{0,2}}"
@@ -354,6 +360,14 @@ CONTACT: tuple[PatternDetector, ...] = (
         first=AT_BASE64,
         hint=rf"{_run_with_at(20)}|{_run_with_at(14)}[A-Za-z0-9+/]{{0,106}}=",
         accept=_accept_encoded,
+    ),
+    PatternDetector(
+        name="phone_in_record",  # of HL7: "^PRN^CP^^48^601^234567"
+        type="PHONE",
+        category=Category.CONTACT,
+        priority=40,
+        pattern=LatePattern(rf"{_TELECOM}[^|^\r\n]{{0,64}}\^(?P<value>[1-9][0-9]{{0,2}}\^[0-9]{{1,5}}\^[0-9]{{4,9}})(?![0-9])"),
+        hint=rf"{_TELECOM}[^|^]{{0,64}}\^[1-9]",
     ),
     PatternDetector(
         name="phone_international",
