@@ -183,6 +183,8 @@ def test_a_number_is_hidden_only_when_its_key_names_it_and_comes_back_as_a_numbe
         {"users": [{"gsm": 32478384927}]},
         {"owner": {"cell": 14158384927}},
         {"personne": {"portable": 638492715}},
+        {"question": "Votre téléphone", "valeur": 639981278},
+        {"pregunta": "¿Su teléfono?", "respuesta": 612345678},
     ],
 )
 def test_a_number_under_a_key_for_mobiles_is_hidden_if_it_is_valid_with_or_without_its_country_code(document):

@@ -403,7 +403,7 @@ PHONES = LabelledDetector(
     ids=False,
     keys=LatePattern(
         r"(?:phones?|telephones?|tel|fax|telefax|whatsapp|handynummer|telefon|telefonnummer|telefono|teléfono"
-        r"|celular|(?:phone|mobile|cell|contact|fax|telephone)"
+        r"|téléphone|telefone|telefoon|telefonu|телефону|celular|(?:phone|mobile|cell|contact|fax|telephone)"
         r" ?(?:numbers?|no|num|nr))", re.IGNORECASE),
     keys_weak=LatePattern(rf"(?!(?:.*[ ])?(?:{_MEASURED})(?: |\Z))(?:.*[ ])?(?:{_MOBILE})", re.IGNORECASE),
     is_valid_bare=_is_worldwide,

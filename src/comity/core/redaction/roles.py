@@ -17,7 +17,7 @@ _NAMING = frozenset(
         r"\w+",
         "name key label field attribute property question id title param column meaning description desc "
         "system scheme"
-        " nombre"
+        " pregunta frage pergunta domanda vraag pytanie otázka fråga spørgsmål spørsmål вопрос питання nombre"
         " nome nom naam namn navn nazwa campo champ feld etiqueta libellé clave chave chiave titre titolo título"
         " название 名称",
     )
@@ -25,7 +25,8 @@ _NAMING = frozenset(
 _NAMED = frozenset(
     re.findall(
         r"\w+",
-        "value val text content answer data digits old new before after previous current corrected valor valeur "
+        "value val text content answer antwort réponse respuesta resposta risposta antwoord odpowiedź odpověď svar ответ"
+        " відповідь data digits old new before after previous current corrected valor valeur "
         "wert valore waarde värde verdi værdi wartość hodnota érték"
         " valoare vrijednost"
         " значение значення 值 値 값",
@@ -47,6 +48,7 @@ _KIND_TEXTS = ("text", "display", "name", "label", "coding")  # of a kind that i
 _MAY_NAME = re.compile(r"[^\W\d][^\d@.:/]{0,31}").fullmatch  # most keys with a digit in them are values
 _KIND_DEPTH_MAX = 3
 _LAST_PART = re.compile("[/#:]")
+_QUESTION = re.compile(r"¿?[ ]?(\S+(?:[ ]\S+){0,2}?)[ ]?\?")  # "¿Su teléfono?"; a longer one asks for more than a value
 _NAME_CHARS_MAX = 48
 
 
@@ -120,4 +122,6 @@ def words_of(name: str) -> str:
     """Return the words of a name; of an address, as a system of identifiers has it, those of its last part."""
     if "://" in name:
         name = _LAST_PART.split(name.rstrip("/"))[-1]
+    if question := _QUESTION.fullmatch(name):
+        name = question[1]
     return plain_words(HIDDEN.sub(WALL, name))
