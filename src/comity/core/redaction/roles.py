@@ -49,6 +49,22 @@ _MAY_NAME = re.compile(r"[^\W\d][^\d@.:/]{0,31}").fullmatch  # most keys with a 
 _KIND_DEPTH_MAX = 3
 _LAST_PART = re.compile("[/#:]")
 _QUESTION = re.compile(r"¿?[ ]?(\S+(?:[ ]\S+){0,2}?)[ ]?\?")  # "¿Su teléfono?"; a longer one asks for more than a value
+_REGISTERS = {  # of identity numbers, as systems of health records name them
+    "1.2.752.129.2.1.3.1": "personnummer",
+    "1.2.752.129.2.1.3.3": "samordningsnummer",
+    "1.2.246.21": "henkilötunnus",
+    "2.16.578.1.12.4.1.4.1": "fødselsnummer",
+    "2.16.578.1.12.4.1.4.2": "d-nummer",
+    "1.2.208.176.1.2": "CPR nummer",
+    "2.16.840.1.113883.2.1.4.1": "NHS number",
+    "2.16.840.1.113883.4.1": "SSN",
+    "2.16.840.1.113883.2.4.6.3": "BSN",
+    "2.16.840.1.113883.3.4424.1.1.616": "PESEL",
+    "2.16.840.1.113883.2.9.4.3.2": "codice fiscale",
+    "1.2.40.0.10.1.4.3.1": "Sozialversicherungsnummer",
+    "1.2.250.1.213.1.4.8": "numéro de sécurité sociale",
+    "2.16.756.5.32": "AHV-Nummer",
+}
 _NAME_CHARS_MAX = 48
 
 
@@ -120,6 +136,8 @@ def name_of(role: Role, item: Any) -> str:
 
 def words_of(name: str) -> str:
     """Return the words of a name; of an address, as a system of identifiers has it, those of its last part."""
+    if name.startswith("urn:oid:"):
+        return _REGISTERS.get(name[8:], "")
     if "://" in name:
         name = _LAST_PART.split(name.rstrip("/"))[-1]
     if question := _QUESTION.fullmatch(name):
