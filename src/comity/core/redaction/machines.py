@@ -25,7 +25,8 @@ _MACHINES = (
     r"|plotters?|cameras?|nvr|dvr|kameras?|cámaras?|câmeras?|telecamer[ae]|caméras?|kamer[ay]|rejestrator|(?:wetter)?stations?|targets?|runners?"
     r"|collectors?|exporters?|bridges?|hubs?|kiosks?|set-?top box(?:es)?|thermostats?"
     r"|nas|san|ups|pdus?|vms?|hypervisors?|esxi|proxmox|servers?|databases?|db|(?:redis|postgres|mysql|kafka)(?!:)|brokers?|scopes?"
-    r"|pools?|ranges?|hosts file|traceroute|arp|ping|dig|nslookup|telnet|nmap|allow|deny|(?:rout|serv|print"
+    r"|pools?|ranges?|hosts file|traceroute|arp|ping|dig|nslookup|telnet|nmap|ssh|scp|sftp|rsync|mount|connect to"
+    r"|(?:web|app|srv|mx)-?[0-9]{1,3}|allow|deny|(?:rout|serv|print"
     r"|skriv)(?:er)?(?:e[nr]|n|aren)"
     r"|(?:standard|netz)gateways?|netzmaske|subnetz|schnittstellen?|namensserver|zeitserver|drucker|steuerung|passerelle|routeur"
     r"|commutateur|masque|serveurs?|imprimante|automate|sous-réseau|puerta de enlace|pasarela|enrutador|conmutador|máscara"
@@ -53,10 +54,11 @@ _PERSONAL = (
 OF_MACHINE: Final = (
     rf"(?:\A(?!(?s:.*)(?<![^\W\d_])(?:{_PERSONAL})(?![^\W\d_]))(?s:.*)"
     rf"(?:(?<![^\W\d_])(?:{_MACHINES})(?![^\W\d_])|{_MACHINES_ABROAD})[^!?\n]{{0,48}}"
-    rf"|(?<![a-z])[a-z][a-z0-9+.]{{2,10}}://|[0-9]\.[0-9]{{1,3}}[ ]?(?:-|–|to)[ ])$"
+    rf"|(?<![a-z])[a-z][a-z0-9+.]{{2,10}}://|[0-9]\.[0-9]{{1,3}}[ ]?(?:-|–|->|→|to)[ ])$"
 )
 BESIDE_MACHINE: Final = LatePattern(
-    rf"[ ]?(?:-|–|to)[ ]?[0-9]{{1,3}}\.[0-9]|[ ](?:(?:dev|metric|netmask|mask)(?![a-z])|255\.|(?:(?:is|was|as|="
+    rf"[ ]?(?:-|–|->|→|to)[ ]?[0-9]{{1,3}}\.[0-9]|::?/?[a-z]"
+    rf"|[ ](?:(?:dev|metric|netmask|mask|port|tcp|udp|icmp)(?![a-z])|255\.|(?:(?:is|was|as|="
     rf"|–|-|ist|est|es|è|é|jest)[ ]|\()"
     rf"(?:(?:the|our|a|its|der|die|das|unser|le|la|el|il|lo)[ ])?(?:[a-z]{{3,8}}[ ])?(?:{_MACHINES})(?![^\W\d_]))",
     re.IGNORECASE,
