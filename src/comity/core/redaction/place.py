@@ -54,7 +54,7 @@ _NOT_FIRST = frozenset(  # after a number: "24 Hour Drive", "3 Way Street parkin
         " Ways Lane Lanes Floor Seat Series Round Stage Product Test Half Speed Car Cars Bus Parking Traffic"
         " Point People Person Second Seconds Night"
         " Bit Byte Million Billion Thousand Dollar Euro Pound Angry Inch Foot Ton Core Axis Nights Story"
-        " Storey Door Wheel Track Tracks String Piece Unit Units More New Open Free Extra",
+        " Storey Door Wheel Track Tracks String Piece Unit Units More New Open Free Extra Hole Holes Par",
     )
 )
 _SUFFIX = f"(?:{_PLAIN_SUFFIX}|{_AMBIGUOUS_SUFFIX})"
@@ -96,6 +96,7 @@ _CYRILLIC_HOUSE = (  # and the building, entrance, floor and flat behind it
     "(?:,?[ ](?:(?:корп|к|кв|стр|оф|под|эт|ап|вх|ет)\\.[ ]?"
     "|(?:корпус|квартира|строение|офис|офіс|подъезд|под['’]їзд|этаж|поверх)"
     "[ ])(?:[0-9]{1,4}[а-я]?|[А-Яа-я])(?![а-яё0-9])){0,4}"
+    "(?![ ]?(?:полос|этап|метр(?!о)|км|мм|м(?![а-яё])|%|шт|страниц|лет(?![а-яё])|год|смуг|сторін))"
 )
 _MALAY = "(?:Jalan|Jln\\.?|Jl\\.|Lorong)"
 _GREEK = "Λεωφόρος|Λεωφόρου|Λεωφ\\.|[Οο]δός|[Οο]δού|Πλατεία"
@@ -196,8 +197,13 @@ _OF_WORK = LatePattern(
     "(?![^\\W_])|,?[ ]\\([0-9]{4}\\))",
     re.IGNORECASE,
 )
+_LESSONS = re.compile(  # "Corso Excel 2"
+    r"(?:Excel|Word|Python|Java|SQL|PHP|Autocad|Inglese|Tedesco|Francese|Spagnolo|Italiano|Base|Avanzato|Online|HACCP|Sicurezza"
+    r"|Primo Soccorso|Antincendio|Yoga|Serale|Patente|Fotografia|Cucina|Livello|Estivo|Intensivo|Annuale|Formazione)\b",
+    re.IGNORECASE,
+)
 _NOT_VIA = re.compile(
-    r"(?:E-?[Mm]ail|Mail|Slack|Phone|Web|Fax|Teams|Zoom|Chat|App|Post|Port|Bus|Train|Link|Proxy|Git[Hh]ub|Excel|Telegram)\b"
+    r"(?:Rail|Ferrata|Satellite|Cavo|Radio|SFTP|E-?[Mm]ail|Mail|Slack|Phone|Web|Fax|Teams|Zoom|Chat|App|Post|Port|Bus|Train|Link|Proxy|Git[Hh]ub|Excel|Telegram)\b"
 )
 
 _UK_AREAS = frozenset(
@@ -310,6 +316,8 @@ def _accept_european(value: str) -> int:
     """Reject ways of sending ("via Slack 12"), words that only end like a street, and a year in the place of the number."""
     first, _, rest = value.partition(" ")
     if _is_common(_HOUSE_ON.sub("", value, count=1)) and not _TOWN.search(value):
+        return 0
+    if first == "Corso" and _LESSONS.match(rest):
         return 0
     if first in _NOT_GERMANIC or (first == "Via" and (_NOT_VIA.match(rest) or rest[:2].isupper())):
         return 0
