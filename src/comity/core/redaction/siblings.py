@@ -81,9 +81,11 @@ _RULES: Final = (
                 "floor limit limits max min maximum minimum total planned budget spend spent quota rate currency unit used"
                 " units remaining target shares price strike cap_rate cap_max cap_usd cap_amount cap_per_day period window"
                 " per_day per_user frequency threshold collar option premium usage throttle burst"
+                " deductible copay excess bid fee fees percent base interval"
             ),
         ),
         "{} count",
+        _keys("via indirizzo citta città comune localita località provincia city street paese address"),
     ),
     _Rule(
         _keys("title titel titre titolo título titulo"),
@@ -96,6 +98,7 @@ _RULES: Final = (
         "film title",
         _keys("rent price rooms bedrooms address city bathrooms landlord tenant assignee due status due_date"),
     ),
+    _Rule(_keys("sin"), (_keys("cos tan rad deg angle theta"),), "{} count"),
     _Rule(_keys("dni"), (_keys("ghi dhi gti poa irradiance"),), "{} count"),
     _Rule(
         _ACCOUNTS,
