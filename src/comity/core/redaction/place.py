@@ -78,6 +78,8 @@ _NO_NOUN = (
     "|Closure|Warrior|Block|User|Network|Transport|Haulage|Accident|Change|Assist|Keeping|Departure|Code|Patrol|Maintenance"
     "|Moon|Roll|Wrench|Musician|Music|Snack|Eats|Episode|Studio|Home|Camera|Terminus|Loop|Corridor|Shop|Brand|Chain|Lender"
     "|Sale|Retailer|Analyst|Firm|Brownie"
+    "|Candle|Bridge|Galler(?:y|ies)|Book|Soap|Tea|Coffee|Press|Record|Picture|Capital|Partner|Bistro|Grill|Brewer(?:y|ies)|Label"
+    "|Edition|Collection|Boutique|Kitchen|Deli|Diner|Garage"
     "|Caravan|Survey|Repair|Widening|Project|Scheme|Works)(?:s|es)?(?![a-z]))(?![ ](?!Yonkers|Danvers|Myers|Rivers"
     "|Waters)[A-Z][a-z]{2,14}(?:ies|ers|ors|tions|ists|ips|ects|ents|ets|acks|ooks|odes|hops)(?![a-z]))"
 )
@@ -181,7 +183,8 @@ _WORKS = (
     "|paintings?|(?:board|video) games?|poems?|short stor(?:y|ies)|lied|stück|roman|krimi|buch|hörspiel|serie|folge|gemälde"
     "|theaterstück|chanson|livre|pièce|série|tableau|feuilleton|pel[ií]cula|novela|libro|canción|obra|episodio|telenovela"
     "|romanzo|canzone|spettacolo|commedia|puntata|fiction|filme|livro|canção|peça|boek|liedje|toneelstuk|aflevering|powieść"
-    "|książka|piosenka|sztuka|serial|spektakl|kniha|píseň|seriál|bok|låt|sång|pjäs|avsnitt|sang|elokuva|kirja|kitap|şarkı"
+    "|książka|piosenka|sztuka|serial|spektakl|kniha|píseň|seriál|bok|låt|sång|pjäs|avsnitt|sang|elokuva|kirja|kitap|şarkı|spel(?:et)?|boken|låten|filmen|sången"
+    "|pjäsen|bogen|sangen|filmul|cartea|filmie|film[uem]|heißt|namens|called|named|llamad[ao]|chiamat[ao]|nommée?"
     "|dizi|könyv|dal|színdarab|carte|cântec|piesă|фильм|роман|песня|спектакль|сериал|книга|картина|фільм|пісня|вистава"
     "|ταινία|βιβλίο"
 )
