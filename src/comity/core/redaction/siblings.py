@@ -138,14 +138,20 @@ _RULES: Final = (
     ),
 )
 
+_BOUNDS: Final = {"min": "max", "max": "min", "lower": "upper", "upper": "lower", "von": "bis", "bis": "von"}
+
 
 @lru_cache(maxsize=1024)
 def words_beside(keys: tuple[Any, ...]) -> Mapping[Any, str]:
     """Return what the keys of an object are read as that have a meaning of their own beside the others."""
     plain = {key: plain_words(key).lower() for key in keys if isinstance(key, str)}
+    names = set(plain.values())
     found: dict[Any, str] = {}
+    for key, words in plain.items():  # `dob_min` beside `dob_max`
+        stem, _, bound = words.rpartition(" ")
+        if stem and bound in _BOUNDS and f"{stem} {_BOUNDS[bound]}" in names:
+            found[key] = f"{words} count"
     for rule in _RULES:
-        names = set(plain.values())
         if rule.keys.isdisjoint(names) or any(map(names.isdisjoint, rule.beside)) or not rule.unless.isdisjoint(names):
             continue
         for key, words in plain.items():
