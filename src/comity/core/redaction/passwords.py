@@ -140,6 +140,7 @@ _PLACEHOLDER = re.compile(
 )
 _DATE_OR_VERSION = re.compile(r"v?[0-9]{1,4}(?:[-./:][0-9]{1,4}){1,4}")
 _SNAKE = re.compile("[a-z]+(?:_[a-z]+)+")
+_STORE = re.compile(r"(?:projects|kv|secrets?|vault|ssm|parameters?)/[a-z0-9_.-]+(?:/[a-z0-9_.-]+)*")  # where it is kept
 _PATH = re.compile(r"[.~]{0,2}/[\w.-]+(?:/|\Z)")
 
 _LABEL = LatePattern(SIGN_IN, re.IGNORECASE)
@@ -203,7 +204,7 @@ def is_reference(plain: str) -> bool:
         plain[:1] in "-?+" and plain[1:].isalpha()
     ):  # "${PASSWORD:-changeit}", "${PASSWORD:?unset}"
         return True
-    if plain[:1] in ".~/" and _PATH.match(plain):
+    if (plain[:1] in ".~/" and _PATH.match(plain)) or _STORE.fullmatch(plain):
         return True
     if re.fullmatch(r"(?:self|[a-z_]+)(?:\.[a-z_]+)+|pass_?word|passwd|secret|value|input", plain):
         return True
