@@ -409,6 +409,21 @@ nodes: {a: {call: A/X, map: {over: [1, 2, 3], concurrency: 3}, input: {v: "{{ite
     assert (run.called, run.finish.status) == (["a[0]", "a[1]", "a[2]"], "failed")
 
 
+RETRIED = "call: A/X, retry: {max: 2, backoff: 1m}"
+
+
+@pytest.mark.parametrize(
+    ("step", "waits"), [("ask: which", 1), (RETRIED, 1), (f"{RETRIED}, map: {{over: [1, 2], concurrency: 2}}", 2)]
+)
+def test_a_run_that_is_cancelled_lets_go_of_what_its_steps_wait_for(step, waits):
+    run = Run(f"workflow: m\nnodes: {{a: {{{step}}}}}", lambda _: failed(retryable=True))
+    for event in [one for one in run.pending if isinstance(one, history.Settled)]:
+        run.apply(event)
+    assert len(run.waits) == waits + 1  # and the time that the run may take
+    run.apply(history.Cancelled(3_000))
+    assert (run.finish.status, run.waits) == ("cancelled", set())
+
+
 @pytest.mark.parametrize("tolerate", [0, 9])
 @pytest.mark.parametrize("retry", ["", ", retry: {max: 2, backoff: 1m}"])
 def test_a_map_that_a_join_does_without_begins_no_more_items(tolerate, retry):

@@ -52,11 +52,13 @@ class Run:
         self.called: list[str] = []
         self.calls: dict[str, history.Call] = {}
         self.finish: history.Finish | None = None
+        self.waits: set[int] = set()  # timers and questions that are open
         self.apply(history.Started(self.now_ms, "run", {} if input is None else input))
 
     def apply(self, event: history.Event) -> list[history.Command]:
         self.now_ms = max(self.now_ms, event.at_ms)
         self.history.append(event)
+        self.waits -= {getattr(event, "timer", 0), getattr(event, "question", 0)}
         made = self.planner.apply(event)
         self.commands += made
         for command in made:
@@ -94,18 +96,22 @@ class Run:
                 self.pending = [one for one in self.pending if getattr(one, "step", None) != command.step]
                 self.pending.append(history.Settled(self.now_ms, command.step, failed("CALL_CANCELLED", "stopped")))
             case history.Timer():
+                self.waits.add(command.timer)
                 if command.timer != self.planner.deadline:
                     self.pending.append(history.Fired(command.due_at, command.timer))
             case history.Ask():
+                self.waits.add(command.question)
                 if command.node in self.answers:
                     self.pending.append(history.Answered(self.now_ms, command.question, self.answers[command.node]))
             case history.Drop():
                 gone = command.number
+                self.waits.discard(gone)
                 self.pending = [
                     one for one in self.pending if gone not in {getattr(one, "timer", None), getattr(one, "question", None)}
                 ]
             case history.Finish():
                 assert self.finish is None, "a run ends once"
+                assert not self.waits, "a run that ends waits for nothing"
                 self.finish = command
 
     @property
