@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
 
 import msgspec
@@ -252,6 +253,11 @@ def test_a_user_id_that_is_itself_personal_enters_as_a_digest(personal):
     assert shown.startswith(PSEUDONYM)
     assert personal not in shown
     assert shown == NAMES.of(personal)
+
+
+def test_a_digest_is_the_same_in_every_version_so_that_rows_of_older_ones_are_found():
+    digest = hmac.new(b"key", "Jürgen".encode(), "sha256").hexdigest()
+    assert NAMES.of("Jürgen") == NAMES.digest("Jürgen") == f"{PSEUDONYM}{digest[:16]}"
 
 
 def test_nobody_finds_a_name_by_trying_without_the_key():

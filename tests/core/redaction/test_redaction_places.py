@@ -51,6 +51,14 @@ def test_a_european_street_is_no_way_of_sending_and_no_year(value, is_street):
 
 
 @pytest.mark.parametrize(
+    ("value", "is_street"),
+    [("Oak Avenue 14", True), ("14 Oak Avenue", True), ("closed", False), ("14 cars", False), ("see Page 14", False)],
+)
+def test_a_street_under_its_label_has_a_name_and_a_number(value, is_street):
+    assert place._accept_keyed(value) == (len(value) if is_street else 0)
+
+
+@pytest.mark.parametrize(
     ("head", "parent", "is_name"),
     [
         ("user", "", True),

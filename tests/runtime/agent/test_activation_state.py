@@ -123,6 +123,21 @@ def test_a_state_that_cannot_be_saved_does_not_keep_a_node_from_closing(tmp_path
     asyncio.run(run())
 
 
+def test_what_an_agent_notes_when_it_wakes_is_stored_when_its_node_closes(tmp_path):
+    def wake(_address: str, state: dict) -> None:
+        woken.append(state.get("woken", 0))
+        state["woken"] = len(woken)
+
+    async def run() -> None:
+        async with Node([counter(on_activate=wake)], store=tmp_path / "s.db", lag_ms=None) as node:
+            assert (await node.call("counter", "SPOIL", {"how": "object"}, user_id="u")).status is Status.ERROR
+
+    woken: list[int] = []
+    asyncio.run(run())
+    asyncio.run(run())
+    assert woken == [0, 1]
+
+
 async def counted(node, *tenants: str) -> list[int]:
     return [(await node.call("counter/42", "COUNT", user_id="u", tenant_id=one)).data for one in tenants]
 

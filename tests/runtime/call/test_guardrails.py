@@ -268,9 +268,19 @@ async def _look_for_withheld_words(tmp_path, protocol):
         seen = [event async for event in handle.events()]
         await node.flush_spans()
         kinds = [row.target for row in node.audit.rows()]
+        (asked,) = (one for one in node.spans.find('{ span.gen_ai.request.model = "scripted" }') if one.name == "chat scripted")
         left = [seen, encode(await handle.reply()), node.spans.find("{ }")]
     assert kinds == ["A", "model:scripted", "model:scripted", "A", "A"]  # asked, its model asked, its words withheld, ended
+    assert asked.attributes["gen_ai.output.type"] == ("json" if protocol else "text")
     assert "ninety-one-37" not in repr(left)
+
+
+async def test_words_of_a_model_are_withheld_on_a_node_that_keeps_no_spans(make_node):
+    agent = Agent("A", model=ScriptedModel([SECRET]), can_call=[])
+    async with make_node([agent], guardrails=[withhold], telemetry=Settings(is_disabled=True)) as node:
+        handle = node.start_call("A", "message", message="pay", user_id="u")
+        assert (await handle.reply()).message == "The message was withheld."
+        assert node._journal.call(f"{handle.request_id}#1").reply.data is None
 
 
 @pytest.mark.parametrize("streams", [False, True])

@@ -431,7 +431,7 @@ def test_an_effect_whose_outcome_is_unknown_is_not_risked_again(tmp_path):
     assert began == [5]
 
 
-@pytest.mark.parametrize("inputs", [{"amount": float("nan")}, {"amount": "\x00"}])
+@pytest.mark.parametrize("inputs", [{"amount": float("nan")}, {"amount": "\x00"}, {"amount": "five"}, {}])
 async def test_bad_input_to_a_tool_is_the_agents_error(make_node, inputs):
     agent = Agent("A", tools_allowed=["pay"])
 
@@ -439,8 +439,12 @@ async def test_bad_input_to_a_tool_is_the_agents_error(make_node, inputs):
     async def go(ctx: Context):
         return await ctx.use_tool("pay", **inputs)
 
-    async with make_node([agent], tools=[Tool(name="pay", function=lambda amount: None)]) as node:
-        assert (await node.call("A", "GO", user_id="ann")).error.code == "INPUT_VALIDATION_FAILED"
+    def pay(amount: int) -> None:
+        raise AssertionError("the tool ran")
+
+    async with make_node([agent], tools=[Tool.of(pay)]) as node:
+        error = (await node.call("A", "GO", user_id="ann")).error
+    assert (error.code, "amount" in error.message) == ("INPUT_VALIDATION_FAILED", True)
 
 
 @pytest.mark.parametrize("tools", [[1], [print], 5, "pay"])

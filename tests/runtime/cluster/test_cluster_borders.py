@@ -411,6 +411,14 @@ def test_the_calls_that_a_callee_allows_itself_are_all_it_has_on_its_node(whose:
     play(case, [asker()], [worker(seconds=0, **{whose: Limits(calls_max=3)})])
 
 
+def test_the_depth_that_a_callee_allows_is_that_of_its_own_calls_on_another_node_too() -> None:
+    async def case(world: World, one: Node, two: Node) -> None:
+        reply = await one.call("FRONT", "ASK", user_id="u", limits=Limits(calls_max=3))
+        assert reply.data["told"] == [0]  # it may make none
+
+    play(case, [asker()], [worker(seconds=0, of_agent=Limits(depth_max=0))])
+
+
 def test_an_old_message_does_not_shrink_what_was_lent() -> None:
     async def case(world: World, one: Node, two: Node) -> None:
         task, ask = await begun(world, one)

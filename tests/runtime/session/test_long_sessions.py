@@ -15,7 +15,7 @@ from comity.cli.reader import Store
 from comity.core.envelope.envelope import Request
 from comity.core.journal.records import Document, Saved
 from comity.core.session.parts import HEAD_BYTES_MAX
-from comity.core.session.session import Session
+from comity.core.session.session import RESULT_CHARS_MAX, Session
 from comity.engines.memory import journal as memory
 from comity.engines.memory.journal import MemoryJournal
 from comity.runtime.session import in_memory
@@ -144,7 +144,9 @@ async def test_long_replies_of_calls_without_words_are_not_kept_until_they_are_w
         live = node._path.sessions.find("default", "s")
         held = msgspec.json.encode([list(live.ended), list((live.answers or {}).values())])
         session = node.session("s")
+        answers = msgspec.json.encode(list((live.answers or {}).values()))
     assert len(held) < ENDED_BYTES_MAX
+    assert len(answers) < 10 * RESULT_CHARS_MAX
     assert "cut here" in session.prior_outputs["A.LONG"]
     assert session.turns[-1].text.startswith("29" if below else '{"n":29,')
 
