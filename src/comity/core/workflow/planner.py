@@ -44,7 +44,7 @@ class Planner(Activities):
             case history.Received():
                 self.received(event.event, event.data)
             case history.Cancelled():
-                if self.root is not None and self.root.ending is None:
+                if self.root is not None:
                     self.cancel_run(event.reason, event.by)
             case history.Migrated():
                 pass  # `fold` has taken the new program
