@@ -9,6 +9,7 @@ from comity.core.envelope.envelope import Reply
 from comity.core.handoff.holder import Holder
 from comity.core.handoff.machine import Cancel, Complete, State
 from comity.core.handoff.queue import Listen, Step, Sweep
+from comity.core.journal.retention import Keep
 from comity.engines.memory.journal import MemoryJournal
 from comity.engines.sqlite import handoff_rows as handoff_tables
 from comity.engines.sqlite import handoffs
@@ -29,6 +30,16 @@ class TestMemoryHandoffs(HandoffContract):
             assert [one.id for one in journal.handoffs.find()] == ["h4", "h3", "open"]
 
         monkeypatch.setattr(handoffs, "SETTLED_KEPT_MAX", 2)
+        run(journal, scenario)
+
+    def test_what_has_ended_is_kept_past_its_retention_while_its_tree_is_under_way(self, journal):
+        async def scenario(journal):
+            await offer(journal, made("h"))
+            await change(journal, "h", Cancel("no"))
+            kept = journal.handoffs.prune(Keep(count=0), {"h"}, NOW)
+            assert (kept, [one.id for one in journal.handoffs.find()]) == ([], ["h"])
+            assert journal.handoffs.prune(Keep(count=0), (), NOW) == [("default", "h")]
+
         run(journal, scenario)
 
 

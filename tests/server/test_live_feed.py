@@ -131,6 +131,11 @@ async def test_a_stream_begins_after_the_number_its_client_saw_last_or_with_what
     assert (await served_after(after, told)).after == begins
 
 
+async def test_a_stream_that_names_no_number_begins_with_what_comes_next_though_older_rows_are_gone(monkeypatch):
+    monkeypatch.setattr(live, "KEPT_MAX", 2)
+    assert (await served_after(0, None)).after == 3
+
+
 @pytest.mark.parametrize(("after", "told"), [(4, None), (1, "4"), (1, "x"), (1, "-1"), (1, ""), (1, "0" * 18 + "1")])
 async def test_a_number_that_the_feed_did_not_give_or_has_no_more_is_gone(after, told):
     with pytest.raises(CallerError) as caught:

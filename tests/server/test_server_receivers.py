@@ -57,7 +57,8 @@ def test_a_receiver_asks_for_input_and_goes_on_with_the_answer() -> None:
                 await _post(served, f"{place}/ask", **asked)
             assert shown["question"]["text"] == "Which disk?"
             waiting = asyncio.create_task(_post(served, f"{place}/ask", **asked | {"wait_ms": 30_000}))
-            assert (await _post(served, f"{place}/answer", answer="b")).status_code == 200
+            answered = await _post(served, f"{place}/answer", answer="b")
+            assert (answered.status_code, answered.json()["inputs"]) == (200, shown["inputs"])
             told = (await waiting).json()
             assert (told["is_answered"], told["answer"]) == (True, "b")
             again = await _post(served, f"{place}/ask", **asked | {"question": "And which file?"})

@@ -28,6 +28,20 @@ async def test_the_folder_of_a_long_path_is_open_for_as_long_as_a_socket_is_made
     assert list(store.parent.iterdir()) == []
 
 
+async def test_a_node_that_left_and_took_its_socket_along_is_told_as_gone(tmp_path):
+    living, gone = {"n1", "n2"}, asyncio.Event()
+    first, second = (SocketTransport(tmp_path / "store.db", living.__contains__) for _ in range(2))
+    met = asyncio.Event()
+    await first.open("n1", lambda *_: None, met=lambda _: met.set(), lost=lambda _: gone.set())
+    await second.open("n2", lambda *_: None)
+    async with asyncio.timeout(10):
+        await met.wait()
+        living.remove("n2")
+        await second.close()
+        await gone.wait()
+    await first.close()
+
+
 def test_a_message_reaches_a_node_that_listens_and_no_other(tmp_path):
     async def main() -> None:
         store, heard = tmp_path / "store.db", []

@@ -142,6 +142,24 @@ async def test_several_can_be_awaited_at_once(make_node):
         serving.cancel()
 
 
+async def test_a_receiver_that_serves_no_more_stops_what_it_has_begun(make_node):
+    async def work(handoff):
+        begun.set()
+        try:
+            await asyncio.sleep(3_600)
+        finally:
+            stopped.set()
+
+    begun, stopped = asyncio.Event(), asyncio.Event()
+    async with make_node([boss()]) as node:
+        _, serving = await serve(node, work)
+        node.start_call("BOSS", "ASK", user_id="u")
+        await begun.wait()
+        serving.cancel()
+        async with asyncio.timeout(1):
+            await stopped.wait()
+
+
 async def test_an_expectation_that_makes_no_sense_is_refused_in_a_call_too(make_node):
     agent = Agent("BOSS")
 

@@ -174,6 +174,23 @@ async def test_of_long_requests_that_are_dropped_before_they_are_written_the_new
         assert node.session("s").prior_outputs["ECHO.ONCE"] == {"n": 2}
 
 
+async def test_requests_that_are_not_written_yet_are_all_kept_up_to_half_of_the_bytes(make_node):
+    echo = Agent("ECHO")
+
+    @echo.capability("MORE")
+    async def more(ctx: Context, text: str) -> None:
+        return None
+
+    text = "word " * 1_800
+    async with make_node([echo]) as node:
+        for calls in range(1, ENDED_BYTES_MAX):
+            assert (await node.call("ECHO", "MORE", {"text": text}, user_id="u", session_id="s")).ok
+            live = node._path.sessions.find("default", "s")
+            if len(live.ended) < calls:
+                break
+    assert (calls - 1) * len(text) <= ENDED_BYTES_MAX // 2 < calls * len(text)
+
+
 @pytest.mark.parametrize(
     ("sizes", "left"),
     [
