@@ -182,7 +182,7 @@ class MemoryJournal:
         """Return the documents of a kind with their keys, in order of keys, at most `limit`."""
         if kind in _LOOKED_FOR:
             there = sorted(key for key in self._looked_for.get(kind, ()) if (kind, key) in self._documents)
-            self._looked_for[kind] = set(there)  # what was erased with its session or run is gone
+            self._looked_for[kind] = set(there)  # what was removed, or erased with its session or run, is gone
             return [(key, self._documents[kind, key][1]) for key in there[:limit]]
         return sorted((key, data) for (one, key), (_, data) in self._documents.items() if one is kind)[:limit]
 
@@ -226,7 +226,6 @@ class MemoryJournal:
         """Remove a document for good; return whether there was one."""
         if kind is Document.RUN_EVENT or kind is Document.RUN_SIGNAL:
             self._belonging.get((kind, key.partition("\x1f")[0]), {}).pop(key, None)
-        self._looked_for.get(kind, set()).discard(key)
         return self._documents.pop((kind, key), None) is not None
 
     def sessions_of(self, tenant_id: str, user_id: str) -> set[str]:
