@@ -433,7 +433,7 @@ def _is_lost(handoff: Handoff, by: Holder) -> bool:
 def _accept(handoff: Handoff, change: Accept, now_ms: int) -> Outcome:
     is_pending, holder = handoff.state is _PENDING, change.holder
     is_reserved_for_it = is_pending and handoff.holder == holder
-    if not is_reserved_for_it and (handoff.holder or not is_pending):
+    if handoff.holder and not is_reserved_for_it:
         what = f"{handoff.id} is being looked at" if is_pending else f"another receiver has {handoff.id}"
         return Outcome(handoff, Refused("HANDOFF_TAKEN", what))
     # Accepting a reserved handoff keeps its fencing token, so the handoff that the receiver has stays valid.
