@@ -7,6 +7,7 @@ import pytest
 from comity import Reply, Status
 from comity.core.envelope.envelope import Error
 from comity.core.envelope.reserved import is_raised_by_platform
+from comity.core.session.conversation import read_reference
 from comity.errors import ComityError, RefusedError
 
 
@@ -21,3 +22,6 @@ def test_an_error_is_of_the_code_that_raised_it_and_that_of_a_reply_of_whoever_u
     with pytest.raises(RefusedError) as raised:
         raise RefusedError("no", code="LIMIT_DEPTH_EXCEEDED")
     assert not is_raised_by_platform(raised.value)
+    with pytest.raises(ComityError) as own:
+        read_reference("nothing")
+    assert is_raised_by_platform(own.value)

@@ -100,7 +100,7 @@ def is_raised_by_platform(raised: ComityError) -> bool:
     while traceback is not None:
         frames.append(traceback.tb_frame)
         traceback = traceback.tb_next
-    if len(frames) > 1 and frames[-1].f_code is _UNWRAP:
+    if frames and frames[-1].f_code is _UNWRAP:
         frames.pop()
     module = str(frames[-1].f_globals.get("__name__", "")) if frames else ""
     return module.startswith(_OURS) and not module.startswith(_NOT_OURS)
