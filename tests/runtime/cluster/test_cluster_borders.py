@@ -11,8 +11,9 @@ import pytest
 from cluster_world import World, play
 from msgspec.structs import replace
 
-from comity import Agent, Context, Limits, Node
+from comity import Agent, Context, Guardrail, Limits, Node
 from comity.core.agent.tool import Risk, Tool
+from comity.core.call.guardrail import Allow, Redact
 from comity.core.call.ledger import Loan
 from comity.core.cluster import messages as wire
 from comity.core.cluster.lease import LEASE_MS, RENEW_MS
@@ -417,6 +418,15 @@ def test_the_depth_that_a_callee_allows_is_that_of_its_own_calls_on_another_node
         assert reply.data["told"] == [0]  # it may make none
 
     play(case, [asker()], [worker(seconds=0, of_agent=Limits(depth_max=0))])
+
+
+def test_what_the_guardrails_of_either_node_withhold_of_a_reply_is_noted() -> None:
+    async def case(world: World, one: Node, two: Node) -> None:
+        assert (await one.call("FRONT", "ASK", user_id="u", request_id="r")).ok
+        assert world.kinds("r.1") == ["admitted", "noted", "settled", "noted"]
+
+    rail = Guardrail(name="g", outbound=lambda request, _: Redact() if request.target == "BACK" else Allow())
+    play(case, [asker()], [worker(seconds=0)], guardrails=[rail])
 
 
 def test_an_old_message_does_not_shrink_what_was_lent() -> None:
