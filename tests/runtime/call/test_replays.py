@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
@@ -10,8 +11,9 @@ from msgspec.structs import replace
 
 from comity.core.call.endings import end_leftovers, interrupted
 from comity.core.call.limits import Limits
+from comity.core.call.machine import Event
 from comity.core.call.refusal import Refused
-from comity.core.envelope.envelope import Reply, Request
+from comity.core.envelope.envelope import Error, Reply, Request
 from comity.core.journal.records import Accepted, Paused, Settled
 from comity.engines.memory.journal import MemoryJournal
 from comity.errors import UnavailableError
@@ -98,6 +100,24 @@ def test_a_run_of_a_workflow_is_known_by_its_address():
     assert [is_run(one) for one in ("comity.workflow", "comity.workflow/n1", "comity.workflows", "ANL/comity.workflow")] == [
         True, True, False, False,
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("call", "is_again", "told"),
+    [(None, True, "raised"), (None, False, "refused"), ("call", True, "ended"), ("call", False, "ended")],
+)
+def test_a_call_whose_store_cannot_be_read_is_refused_or_ended_and_only_a_replay_raises(call, is_again, told):
+    def settle(ended, event, reply) -> None:
+        assert (ended, event, reply.status, reply.message) == ("call", Event.CANCEL, "error", "gone")
+
+    settlement = SimpleNamespace(
+        settle=settle, unrecorded=lambda error: Error.of("STORE_UNAVAILABLE", error.message), unavailable=lambda _: "refusal"
+    )
+    calls = {} if call is None else {"r": call}
+    replies = SimpleNamespace(calls=calls, settlement=settlement, refuse=lambda request, refusal: "refused")
+    error = UnavailableError("gone")
+    with pytest.raises(UnavailableError) if told == "raised" else nullcontext():
+        assert Replies.unread(replies, ASKED, error, is_again=is_again) == ("call" if told == "ended" else told)
 
 
 @pytest.mark.parametrize(

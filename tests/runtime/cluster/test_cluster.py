@@ -12,6 +12,8 @@ from cluster_world import World, die, play
 
 from comity import Agent, Context, Limits, Node, Reply, Risk, Status, Tool
 from comity.core.cluster import messages as wire
+from comity.core.cluster.lease import Lease
+from comity.core.journal.records import Settled
 from comity.runtime.cluster import asking
 from comity.runtime.cluster.outbound import Sent
 
@@ -414,6 +416,31 @@ def test_a_users_call_is_taken_up_by_another_node_while_that_runs_and_answered_u
         assert world.kinds("r") == ["admitted", "settled"]
         reply = await one.call("BACK", "DO", {"number": 4}, user_id="u", request_id="r")
         assert (reply.data["number"], runs) == (4, [4, 4])
+
+    play(case, [back(runs, seconds=1)], [back(runs, seconds=1)])
+
+
+@pytest.mark.parametrize("meanwhile", ["settled", "erased"])
+def test_a_call_that_ends_or_is_erased_while_its_agent_is_looked_for_is_not_taken_up(meanwhile: str) -> None:
+    runs: list[int] = []
+
+    async def case(world: World, one: Node, two: Node) -> None:
+        two.start_call("BACK", "DO", {"number": 4}, user_id="u", request_id="r", timeout_ms=60_000)
+        await asyncio.sleep(0.5)
+        request = world.store.call("r").request
+
+        def given(lease: Lease) -> None:
+            if lease.holder == "n1" and meanwhile == "settled":
+                world.store.append([Settled(request, Reply.success(4), one._path.now_ms())])
+            elif lease.holder == "n1":
+                world.store.erase(request.tenant_id, request.session_id)
+
+        world.leases.given = given
+        await die(two)
+        await asyncio.sleep(15)
+        assert runs == [4]
+        assert world.kinds("r") == ["admitted", "settled"][: 2 if meanwhile == "settled" else 1]
+        assert not any(task.done() for task in one._path.placement._tasks)  # it looks for further ones
 
     play(case, [back(runs, seconds=1)], [back(runs, seconds=1)])
 
