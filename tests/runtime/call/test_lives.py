@@ -305,10 +305,10 @@ def test_a_begun_call_that_is_refused_in_the_next_life_has_ended_with_all_below_
     @boss.capability("GO")
     async def go(ctx: Context) -> list:
         reply = await ctx.call("HELP", "GO")
-        left = ctx.limits.calls_max
+        left = ctx.limits.calls_max, ctx.tokens_left
         await ctx._path.durable()
         ended = [ctx._path._journal.call(one).settled_at is not None for one in ("r.1", "r.1.1")]
-        return [reply.error.code, left, ended]
+        return [reply.error.code, *left, ended]
 
     @helper.capability("GO")
     async def help_out(ctx: Context) -> None:
@@ -319,8 +319,11 @@ def test_a_begun_call_that_is_refused_in_the_next_life_has_ended_with_all_below_
         runs.append("never")
 
     leaf = hanging(runs, "LEAF")
-    reply = two_lives(tmp_path, [boss, helper, leaf], [boss, stricter, leaf], lambda: runs, limits=Limits(calls_max=5))
-    assert reply.data == ["INPUT_VALIDATION_FAILED", 2, [True, True]]  # its own call and the two that were begun are gone
+    reply = two_lives(
+        tmp_path, [boss, helper, leaf], [boss, stricter, leaf], lambda: runs, limits=Limits(calls_max=5, tokens_max=100)
+    )
+    # Its own call and the two that were begun are gone.
+    assert reply.data == ["INPUT_VALIDATION_FAILED", 2, 100, [True, True]]
     assert runs == ["hang"]
 
 

@@ -91,6 +91,15 @@ async def test_a_type_in_clear_needs_the_declaration_and_the_grant_and_the_audit
     assert reply.data["mine"]["mail"] == EMAIL
 
 
+async def test_the_vault_of_a_session_that_is_read_again_begins_with_its_first_version(make_node):
+    async with make_node(relay()[0]) as node:
+        await node.call("LEAF", "READ", {"note": {}}, message="hello", user_id="ann", session_id="s")
+        node._path.sessions.forget("default", "s")
+        await call(node)
+        key = node._path.sessions.find("default", "s").key
+        assert node._journal.load(Document.VAULT, key)[0] == 2  # with what the request hid, then with what the reply did
+
+
 async def test_two_users_never_see_each_others_values(make_node):
     agents, seen = relay()
     async with make_node(agents) as node:

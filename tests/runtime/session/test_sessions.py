@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from comity import Agent, Context, Node, Reply, Status
 from comity.cli.reader import Store
 from comity.core.journal.records import Document, Saved
-from comity.core.session.session import EXPIRED_MS, USE_NOTED_MS, Session
+from comity.core.session.conversation import Turn
+from comity.core.session.session import EXPIRED_MS, USE_NOTED_MS, Say, Session
 from comity.engines.memory import journal as memory_journal
 from comity.engines.memory.journal import MemoryJournal
 from comity.errors import CallerError
@@ -41,6 +42,22 @@ async def known(ctx: Context, keys: list[str]) -> dict:
 @notes.capability("HISTORY")
 async def history(ctx: Context) -> list:
     return [[turn.role, turn.text] for turn in ctx.session.history()]
+
+
+@pytest.mark.parametrize(
+    ("turn", "is_again", "is_of"),
+    [
+        (Turn("user", "hi", 1, request_id="r"), False, True),
+        (Turn("user", "other words", 1, request_id="r"), False, True),
+        (Turn("user", "hi", 1, request_id="other"), True, False),
+        (Turn("notes", "hi", 1, request_id="r"), True, False),
+        (Turn("user", "hi", 1), True, True),  # of an older store, which named no call
+        (Turn("user", "other words", 1), True, False),
+        (Turn("user", "hi", 1), False, False),
+    ],
+)
+def test_a_turn_is_that_of_the_call_it_names_or_has_the_words_of_a_call_that_is_resumed(turn, is_again, is_of):
+    assert sessions._is_of(turn, Say("user", "hi", request_id="r"), is_again=is_again) is is_of
 
 
 async def test_a_session_remembers_what_it_was_told_and_asks_for_the_rest_only(make_node):
