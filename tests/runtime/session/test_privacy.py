@@ -92,8 +92,14 @@ async def test_a_type_in_clear_needs_the_declaration_and_the_grant_and_the_audit
 
 
 async def test_the_vault_of_a_session_that_is_read_again_begins_with_its_first_version(make_node):
-    async with make_node(relay()[0]) as node:
-        await node.call("LEAF", "READ", {"note": {}}, message="hello", user_id="ann", session_id="s")
+    quiet = Agent("QUIET")
+
+    @quiet.capability("HEAR")
+    async def hear() -> None:
+        return None
+
+    async with make_node([*relay()[0], quiet]) as node:
+        await node.call("QUIET", "HEAR", message="hello", user_id="ann", session_id="s")
         node._path.sessions.forget("default", "s")
         await call(node)
         key = node._path.sessions.find("default", "s").key
