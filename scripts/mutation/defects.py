@@ -34,8 +34,9 @@ OPERATORS = {
         "ReplaceBinaryOperator_Sub_Add",
     )
 } | {operator.__name__: operator for operator in OWN}
-# Words of a class header that say how values are kept in memory, or how code must write them: the type checker holds those.
-MEMORY = ("gc=False", "frozen=True", "eq=False", "kw_only=True")
+# Words that say how values are kept in memory or how code must write them, which the type checker holds, and the assertion that
+# what is zipped has one length.
+IDLE_WORDS = ("gc=False", "frozen=True", "eq=False", "kw_only=True", "strict=True")
 
 
 class Place(NamedTuple):
@@ -91,14 +92,14 @@ def _is_defect(mutant: Mutant) -> bool:
         compile(mutant.code, mutant.file, "exec")
     except SyntaxError:
         return False
-    turned = {word: word.replace("False", "True") if "False" in word else word.replace("True", "False") for word in MEMORY}
+    turned = {word: word.replace("False", "True") if "False" in word else word.replace("True", "False") for word in IDLE_WORDS}
     return not any(
-        mutant.after == mutant.before.replace(word, other) for word, other in turned.items() if word in mutant.before
+        mutant.before == mutant.after.replace(other, word) for word, other in turned.items() if word in mutant.before
     )
 
 
 def idle_lines(code: str) -> Iterator[int]:
-    """Yield the lines where another value is no defect: decorators, assertions, log lines, numbers of named limits."""
+    """Yield the lines where another value is no defect: decorators, assertions, log lines, type variables, named limits."""
     for node in ast.walk(ast.parse(code)):
         match node:
             case ast.Assert() | ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id="log")))):
@@ -114,7 +115,7 @@ def idle_lines(code: str) -> Iterator[int]:
             case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
                 yield from (decorator.lineno for decorator in node.decorator_list)
             case ast.Module():
-                yield from (statement.lineno for statement in node.body if _is_limit(statement))
+                yield from (one.lineno for one in node.body if _is_limit(one) or _is_type_variable(one))
 
 
 def _is_limit(statement: ast.stmt) -> bool:
@@ -123,6 +124,13 @@ def _is_limit(statement: ast.stmt) -> bool:
         return False
     numbers = statement.value.values if isinstance(statement.value, ast.Dict) else [statement.value]
     return all(_is_number(part) for number in numbers for part in ast.walk(number))
+
+
+def _is_type_variable(statement: ast.stmt) -> bool:
+    match statement:
+        case ast.Assign(value=ast.Call(func=ast.Name(id="TypeVar"))):
+            return True
+    return False
 
 
 def _is_number(part: ast.AST) -> bool:
