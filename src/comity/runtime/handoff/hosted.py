@@ -158,7 +158,7 @@ class HostedReceiver(Receiver):
             stored = None if earlier in path.calls else journal.call(earlier)
             if stored is not None and stored.settled_at is None and path.placement.takes_over:
                 take_over(path, journal)  # resume calls of a dead node
-            elif stored is not None and stored.settled_at is None and stored.reply is None:
+            elif stored is not None and stored.settled_at is None:
                 return await self._ask(handoff, earlier, handoff.task)  # resume it on the node that holds its agent
             if (running := path.calls.get(earlier)) is not None:
                 return await path.reply_of(running)
