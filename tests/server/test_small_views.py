@@ -9,7 +9,7 @@ import pytest
 from comity.core.access.principal import Kind, Principal
 from comity.engines.keys import KeyRing
 from comity.errors import CallerError
-from comity.server import keys, memory
+from comity.server import keys, memory, web
 from comity.server.auth import OPERATOR
 
 NOW = 1_800_000_000_000
@@ -41,3 +41,8 @@ async def test_a_correction_is_one_line_of_printable_text(make_node, text):
             await memory.correct(SimpleNamespace(**vars(ask), body=SimpleNamespace(text="one line")))
         with pytest.raises(CallerError, match="there is no fact 'm1'"):
             await memory.forget(ask)
+
+
+@pytest.mark.parametrize(("wait_ms", "seconds"), [(None, 1), (0, 1), (-5_000, 1), (1, 1), (1_000, 1), (1_001, 2), (61_000, 61)])
+def test_a_client_is_told_in_whole_seconds_when_to_ask_again(wait_ms, seconds):
+    assert web.retry_after(wait_ms) == (b"retry-after", b"%d" % seconds)

@@ -12,7 +12,6 @@ from comity.core.access import Principal, Right
 from comity.core.call.limits import Limits
 from comity.core.document.slices import ONE_GO_BYTES
 from comity.core.envelope.envelope import Background, Error, Priority, Status
-from comity.core.units import MS_PER_S
 from comity.errors import CallerError, UnavailableError
 from comity.runtime.call.events import Event
 from comity.server.auth import Operator, tenant_of, user_of
@@ -23,7 +22,19 @@ from comity.server.sight import event_without_content, reply_as_stored, sees_cle
 from comity.server.state import State
 from comity.server.status import status_of_reply
 from comity.server.stream import frame
-from comity.server.web import JSON_TYPE, Heads, Reader, Receive, Scope, Send, check_json_type, encode, read_body, respond
+from comity.server.web import (
+    JSON_TYPE,
+    Heads,
+    Reader,
+    Receive,
+    Scope,
+    Send,
+    check_json_type,
+    encode,
+    read_body,
+    respond,
+    retry_after,
+)
 
 _NORMAL: Final = Priority.NORMAL
 
@@ -125,7 +136,7 @@ class CallDoor:
             status = status_of_reply(reply)
             if status in {429, 503}:
                 after_ms = reply.error.retry_after_ms if reply.error is not None else None
-                headers = ((b"retry-after", b"%d" % max(1, -(-(after_ms or 1_000) // MS_PER_S))), *headers)
+                headers = (retry_after(after_ms), *headers)
         written = encode(reply)
         if not write_at_once(send, status, written, headers):
             await respond(send, status, written, JSON_TYPE, headers)

@@ -221,6 +221,11 @@ async def respond(
     await send({"type": "http.response.body", "body": body})
 
 
+def retry_after(wait_ms: int | None) -> tuple[bytes, bytes]:
+    """Return the header that says when to ask again: whole seconds, at least one."""
+    return b"retry-after", b"%d" % max(1, -(-(wait_ms or MS_PER_S) // MS_PER_S))
+
+
 async def respond_problem(send: Send, error: ComityError, *, instance: str) -> int:
     """Write the problem detail of an error and return its status."""
     found = problem_of(error, instance=instance)
@@ -228,8 +233,7 @@ async def respond_problem(send: Send, error: ComityError, *, instance: str) -> i
     if found.status == 401:
         headers = ((b"www-authenticate", b'Bearer realm="comity"'),)
     elif found.status in {429, 503}:
-        seconds = max(1, -(-(error.retry_after_ms or 1_000) // MS_PER_S))
-        headers = ((b"retry-after", b"%d" % seconds),)
+        headers = (retry_after(error.retry_after_ms),)
     elif found.status in {408, 413}:
         headers = ((b"connection", b"close"),)  # the rest of the body is not read
     elif "allow" in error.facts:
