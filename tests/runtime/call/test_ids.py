@@ -9,7 +9,9 @@ from death import die
 
 from comity import Agent, Context, Node, Tool
 from comity.contextcore.handoffs.manager import AsyncHandoffManager
+from comity.core.call.limits import ID_CHARS_MAX
 from comity.errors import CallerError, RefusedError
+from comity.runtime.call.draft import recordable
 
 MESSAGE = {"from_agent": "orc", "to_agent": "echo", "capability_id": "SAY", "task": "say it", "inputs": {"text": "a"}}
 
@@ -196,3 +198,21 @@ async def test_a_handoff_does_not_take_the_id_of_a_call(make_node) -> None:
         with pytest.raises(CallerError, match="belongs to another request"):
             await manager.create_handoff("echo", "SAY", inputs={"text": "b"}, handoff_id="order")
         assert (await node.call(*asked, user_id="alice", request_id="order")).data == "a"
+
+
+class Text(str):
+    __slots__ = ()
+
+
+@pytest.mark.parametrize(
+    ("name", "recorded"),
+    [
+        ("a" * ID_CHARS_MAX, "a" * ID_CHARS_MAX),
+        ("a" * (ID_CHARS_MAX + 1), "a" * ID_CHARS_MAX),
+        ("a\nb", "a\\nb"),
+        (Text("ann"), "ann"),
+        (5, "(int)"),
+    ],
+)
+def test_a_name_that_cannot_be_one_is_recorded_escaped_and_cut(name, recorded):
+    assert recordable(name) == recorded

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 
 import pytest
 from death import die
@@ -13,6 +14,7 @@ from comity import Agent, AsyncHandoffManager, AsyncHandoffReceiver, Context, Li
 from comity.core.agent.agent import DeclarationError
 from comity.core.handoff.machine import State
 from comity.errors import UnavailableError
+from comity.runtime.handoff import hosted
 from comity.testing import World
 
 
@@ -287,6 +289,49 @@ def test_what_a_node_was_doing_that_died_is_gone_on_with_once(tmp_path):
     ended = asyncio.run(second(made))
     assert (ended.status, ended.result) == ("completed", 2)
     assert runs == [f"{made}~1"] * 2  # the same call, taken up, and no second one beside it
+
+
+def stored(reply: Reply | None, settled_at: int | None = 5) -> SimpleNamespace:
+    return SimpleNamespace(reply=reply, settled_at=settled_at)
+
+
+GOOD, BAD, LEFT = stored(Reply.success(1)), stored(Reply.failure("no")), stored(None)  # LEFT: its content was removed
+
+
+@pytest.mark.parametrize(
+    ("attempts", "found"),
+    [
+        ({}, None),
+        ({1: GOOD}, 1),
+        ({1: GOOD, 2: BAD}, 1),
+        ({1: GOOD, 2: LEFT}, 1),
+        ({1: BAD}, None),
+        ({1: GOOD, 2: stored(None, None)}, "h-2"),  # under way: it is waited for
+        ({1: GOOD, 2: stored(Reply.needs_input("may I?"), None)}, "h-2"),
+        ({1: GOOD, 2: "running"}, "running"),
+    ],
+)
+async def test_a_handoff_goes_on_with_the_newest_attempt_that_succeeded_or_is_under_way(attempts, found):
+    async def reply_of(call: str) -> Reply:
+        return Reply.success(call)
+
+    async def ask(handoff: SimpleNamespace, request_id: str, task: str) -> Reply:
+        return Reply.success(request_id)
+
+    handoff = SimpleNamespace(id="h", fence=3, task="find it")
+    names = {hosted._attempt(handoff, fence): fence for fence in (1, 2)}
+    under_way = {name: "running" for name, fence in names.items() if attempts.get(fence) == "running"}
+    path = SimpleNamespace(
+        calls=under_way,
+        placement=SimpleNamespace(takes_over=False),
+        reply_of=reply_of,
+        settlement=SimpleNamespace(shown=lambda reply, request: reply),
+    )
+    journal = SimpleNamespace(call=lambda name: attempts.get(names[name]))
+    receiver = SimpleNamespace(_path=path, _hosted_at=SimpleNamespace(journal=journal), _ask=ask)
+    reply = await hosted.HostedReceiver._earlier(receiver, handoff)
+    told = None if reply is None else reply.data
+    assert told == (found if found != "h-2" else hosted._attempt(handoff, 2))
 
 
 @pytest.mark.parametrize("seed", range(6))
