@@ -64,6 +64,11 @@ def test_a_number_with_a_check_digit_may_have_its_label_behind_it(text):
     assert redacted(text).startswith("[[")
 
 
+@pytest.mark.parametrize("words", ["x", "it is", "first of all,", "Numer:"])
+def test_a_number_with_a_check_digit_has_its_label_behind_it_whatever_words_stand_before(words):
+    assert redacted(f"{words} 85041260446 (PESEL).").startswith(f"{words} [[")
+
+
 @pytest.mark.parametrize(
     "text", ["85041260447 (PESEL)", "106823607 (BSN validation) rows", "98963893188 is the OIB byte count"]
 )

@@ -204,6 +204,12 @@ def test_slices_find_exactly_what_one_search_finds_wherever_they_are_cut(text, s
     assert places(Scanner(DETECTORS, slice_chars=slice_chars), text) == places(IN_ONE, text)
 
 
+@pytest.mark.parametrize("slice_chars", [1, 8, 20])
+def test_a_label_behind_a_number_counts_wherever_the_text_is_cut(slice_chars):
+    text = f"{'first ' * 5}85041260446 (PESEL){' then' * 5}"
+    assert places(Scanner(DETECTORS, slice_chars=slice_chars), text) == places(IN_ONE, text) != []
+
+
 SEARCHING = Scanner(replace(detector, is_number=False) for detector in DETECTORS)
 
 

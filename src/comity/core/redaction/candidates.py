@@ -180,7 +180,6 @@ class Candidates:
                     span = detector.span_at(text, place, end)
                     if span is not None and span[1] == end and place < stop:
                         self._add(found, detector, (span,))
-                        break
 
     def _add_numbers(self, found: list[Candidate], begin: int, stop: int, end_max: int) -> None:
         """Add the numbers that begin in a part of the batch and that the words before them name."""
