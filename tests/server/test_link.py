@@ -14,6 +14,7 @@ import pytest
 
 from comity.engines.keys import KeyRing, Tokens
 from comity.errors import CallerError, UnavailableError
+from comity.remote import link as remote_link
 from comity.remote.link import ANSWER_BYTES_MAX, Link, Sending, _Again, _progress, _shortened, now_ms, read_events
 
 
@@ -119,6 +120,14 @@ async def test_a_node_that_gives_no_reply_until_the_deadline_is_unreachable_and_
         late = await ask(link, ms=0)
         assert late.message == f"{link.url} gave no reply in time: it does not answer"
         assert len(asked) <= 3
+
+
+@real_time
+async def test_no_pause_between_two_requests_outlives_the_deadline(monkeypatch):
+    monkeypatch.setattr(remote_link, "RETRY_S_FIRST", 60)
+    async with other(answer(503, b"")) as (link, asked), asyncio.timeout(30):
+        assert (await ask(link, ms=200)).error.code == "NODE_UNREACHABLE"
+        assert len(asked) == 1
 
 
 @real_time

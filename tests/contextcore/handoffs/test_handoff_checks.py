@@ -110,6 +110,7 @@ def test_a_receiver_whose_names_cannot_be_written_down_is_not_made(given):
         ("progress", {"data": {"a": object()}}, "progress.a"),
         ("request_input", {"question": 5}, "question"),
         ("request_input", {"question": "why", "input_type": 5}, "input_type"),
+        ("request_input", {"question": 5, "input_type": 5, "options": "yes"}, "question input_type options"),
         ("request_input", {"question": "why", "options": "yes"}, "options"),
         ("request_input", {"question": "why", "options": [1]}, "options"),
         ("request_input", {"question": "why", "default": object()}, "question.default"),
@@ -120,7 +121,7 @@ async def test_a_wrong_value_about_work_is_named_and_the_work_goes_on(make_node,
         manager, receiver = pair(node)
         made = await manager.create_handoff("o11y", "investigate")
         await receiver.take()
-        assert await problems_of(getattr(receiver, verb)(made, **given)) == [path]
+        assert await problems_of(getattr(receiver, verb)(made, **given)) == path.split()
         assert node.handoffs.queue.get(made).state is State.ACCEPTED
         assert (await receiver.complete(made, {"ok": 1})).state is State.COMPLETED
 

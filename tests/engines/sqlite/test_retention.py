@@ -138,6 +138,20 @@ def test_a_tree_under_way_stays_whole_whatever_its_age(journal):
     run(journal, scenario)
 
 
+def test_the_content_of_a_reply_goes_once_it_is_old_enough_though_others_went_before(journal):
+    async def scenario(journal: Journal) -> None:
+        slow = msgspec.structs.replace(settled("slow", {"said": "slow"}, created_at=10), at_ms=NOW - 500)
+        await written(journal, accepted("slow", created_at=10), slow)
+        await written(journal, accepted("r", created_at=10), ended("r", 10))
+        removed = [
+            sum(one.replies for one in journal.prune(Retention(replies=Keep(age=SECOND)), at_ms))
+            for at_ms in (NOW, NOW + 400, NOW + 600, NOW + 700)
+        ]
+        assert removed == [1, 0, 1, 0]
+
+    run(journal, scenario)
+
+
 def test_a_reply_may_go_before_its_call_and_how_it_ended_stays_known(journal):
     async def scenario(journal: Journal) -> None:
         await written(journal, accepted("r"), ended("r", 10))

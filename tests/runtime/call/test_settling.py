@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from comity import Agent, Context, Node, Policy, Reply, Status
-from comity.runtime.call.settle import ANSWER_MS_MAX, _is_answered
+from comity.runtime.call.settle import ANSWER_MS_MAX, _is_answered, _stop_looking
 from comity.runtime.session.privacy import Privacy
 from comity.testing import VirtualClock
 from comity.testing.contracts.records import request
@@ -156,3 +156,21 @@ async def test_a_call_whose_answer_is_stored_in_time_waits_for_it_a_moment_longe
         assert (await asked).status == status
         assert loop.time() - began == pytest.approx(took_s, abs=0.05)
         assert [row.kind for row in node.audit.rows()][:2] == ["admitted", "settled"]
+
+
+@pytest.mark.parametrize("by_itself", [False, True])
+async def test_looking_through_the_request_of_a_call_that_ends_is_stopped_unless_it_ends_the_call(by_itself):
+    async def look() -> str:
+        if by_itself:
+            _stop_looking(call, looking)
+        await asyncio.sleep(0.1)
+        return "done"
+
+    call = SimpleNamespace(arriving=None, seat=SimpleNamespace(coming=1))
+    looking = call.arriving = asyncio.ensure_future(look())
+    if not by_itself:
+        await asyncio.sleep(0)
+        _stop_looking(call, looking)
+    (left,) = await asyncio.gather(looking, return_exceptions=True)
+    assert (call.arriving, call.seat.coming) == (None, 0)
+    assert left == "done" if by_itself else isinstance(left, asyncio.CancelledError)

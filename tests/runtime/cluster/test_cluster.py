@@ -445,6 +445,17 @@ def test_a_call_that_ends_or_is_erased_while_its_agent_is_looked_for_is_not_take
     play(case, [back(runs, seconds=1)], [back(runs, seconds=1)])
 
 
+def test_what_a_call_gives_that_has_ended_in_the_store_meanwhile_is_late_and_its_user_gets_what_is_stored() -> None:
+    async def case(world: World, one: Node) -> None:
+        asked = asyncio.ensure_future(one.call("BACK", "DO", user_id="u", request_id="r"))
+        await asyncio.sleep(0.5)
+        world.store.append([Settled(world.store.call("r").request, Reply.success("stored"), one._path.now_ms())])
+        assert (await asked).data == "stored"
+        assert world.kinds("r") == ["admitted", "settled", "late"]
+
+    play(case, [back([], seconds=1)])
+
+
 def test_a_call_that_was_taken_over_goes_on_elsewhere_when_the_node_that_took_it_closes() -> None:
     runs: list[int] = []
 

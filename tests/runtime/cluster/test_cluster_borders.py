@@ -429,6 +429,16 @@ def test_what_the_guardrails_of_either_node_withhold_of_a_reply_is_noted() -> No
     play(case, [asker()], [worker(seconds=0)], guardrails=[rail])
 
 
+@pytest.mark.parametrize("is_deaf", [False, True])
+def test_a_node_holds_an_address_if_the_lease_service_gives_it_and_not_if_that_does_not_answer(is_deaf: bool) -> None:
+    async def case(world: World, one: Node) -> None:
+        if is_deaf:
+            world.leases.deaf.add("n1")
+        assert await one._path.placement.hold("FREE") is not is_deaf
+
+    play(case, [asker()])
+
+
 def test_an_old_message_does_not_shrink_what_was_lent() -> None:
     async def case(world: World, one: Node, two: Node) -> None:
         task, ask = await begun(world, one)

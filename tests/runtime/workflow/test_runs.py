@@ -937,7 +937,8 @@ def test_an_aggregate_is_made_by_a_strategy_of_the_node(store):
                 return Reply.success({"sum": sum(one["data"]["n"] for _, one in parts) + more.data["n"]})
 
             node.workflows.strategies["total"] = total
-            assert (await node.workflows.run(load(text), user_id="u")).data == {"sum": 109}
+            assert (await node.workflows.run(load(text), user_id="u", run_id="r")).data == {"sum": 109}
+            assert {"r.4", "r.4.1"} >= {row.request_id for row in node.audit.rows() if row.request_id.startswith("r.4")}
 
     asyncio.run(main())
 
