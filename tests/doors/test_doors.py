@@ -146,6 +146,24 @@ async def test_a_dialect_that_knows_only_the_last_agent_is_believed_at_any_depth
     assert seen[0]["result_json"] == {"chain": ["TOP", "ORC"], "of": "ann", "depth": 2}
 
 
+async def test_what_the_code_of_an_agent_raised_is_told_to_agents_alone(make_node):
+    async def hold(ctx: Context):
+        told.append(await node.receive(asked, dialect="kdap", user_id="ann", token=ctx.token))
+
+    broken, told = Agent("BROKEN"), []
+
+    @broken.capability("GO")
+    async def go():
+        raise RuntimeError("port 4711 is closed")
+
+    asked = {**KDAP, "target_agent": "BROKEN", "capability_code": "GO", "inputs_json": {}}
+    async with make_node([*team(hold), broken]) as node:
+        await node.call("ORC", "WORK", user_id="ann", session_id="sess-789")
+        users = {name: value for name, value in asked.items() if name != "source_agent"}
+        told.append(await node.receive(users, dialect="kdap", user_id="ann"))
+    assert ["4711" in str(one) for one in told] == [True, False]
+
+
 async def test_a_stolen_old_or_changed_token_is_refused(make_node):
     tokens: list[str] = []
 

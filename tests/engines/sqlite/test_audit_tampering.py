@@ -264,6 +264,13 @@ def test_tampering_with_a_cut_chain_is_found(cut_store, statements):
     assert verdict.reason
 
 
+def test_a_cut_that_no_row_notes_is_told_with_the_first_row_that_is_left(cut_store):
+    change(cut_store, *CHECKPOINT_TAMPERINGS["remove that row and set the head back"])
+    verdict = verdict_of(cut_store)
+    assert (verdict.ok, verdict.row_id) == (False, CUT_AT + 1)
+    assert verdict.reason == f"no row says that the rows up to {CUT_AT} were removed"
+
+
 @pytest.mark.parametrize("key", [b"", b"x" * 32], ids=["without a key", "with another"])
 def test_a_cut_forged_by_the_book_but_without_the_key_is_found(cut_store, key):
     """A further row is removed, the cut is noted in a well-sealed row and the head is moved: only the seal tells."""
