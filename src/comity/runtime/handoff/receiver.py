@@ -359,7 +359,7 @@ class Receiver(DeskHost):
                     for handoff in taken:
                         self._spawn(handoff, partial(_standing_async, work, handoff))
                 else:
-                    self._do_at_once(self._desk or await self.desk(), taken, work)
+                    self._do_at_once(await self.desk(), taken, work)
         finally:
             for task in self._running.values():
                 task.cancel()
