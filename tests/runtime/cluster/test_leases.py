@@ -149,6 +149,7 @@ async def test_closing_gives_everything_back():
     world.one.spoil("B")
     await world.one.close()
     assert [world.leases.find(address) for address in "AB"] == [None, None]
+    assert world.one.fence("A") is None, "it may write nothing under a token that it gave back"
 
 
 async def test_a_node_that_closes_frees_no_address_that_it_lost_to_another_node():
