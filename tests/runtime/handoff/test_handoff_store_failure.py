@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 
 import pytest
 
 from comity import AsyncHandoffManager, AsyncHandoffReceiver
 from comity.core.handoff.machine import State
-from comity.errors import UnavailableError
+from comity.errors import RefusedError, UnavailableError
+from comity.runtime.handoff.receiver import Receiver
 from comity.testing import Fault, Kind, World
 
 
@@ -91,3 +93,21 @@ def test_a_receiver_whose_store_has_failed_loses_what_it_has_and_can_be_closed()
         await node.within(receiver.close())
 
     play(scenario)
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+async def test_a_result_that_cannot_be_stored_is_a_lost_one_where_its_lease_was_lost_before(is_lost):
+    async def change(handoff_id: str, change: None) -> None:
+        raise UnavailableError("the disk is full")
+
+    mine = object()
+    receiver = SimpleNamespace(
+        _held={},
+        _gone={"h": mine} if is_lost else {},
+        _mine=lambda _: mine,
+        _not_mine=lambda _: RefusedError("it is another's", code="HANDOFF_LEASE_LOST"),
+    )
+    desk = SimpleNamespace(leases=SimpleNamespace(let_go=lambda _: None), change=change)
+    with pytest.raises(RefusedError if is_lost else UnavailableError):
+        await Receiver._end(receiver, desk, "h", None)
+    assert receiver._gone == {}
