@@ -37,7 +37,7 @@ _SSN_WORDS = words(
     "ss",
     r"soc(?:ial|\.)?\s?sec(?:urity|\.)?(?:\s?(?:number|no|num))?",
     r"social(?:\s(?:is|number|no|num))?[\s:#=]{1,3}$",
-    r"(?:my|his|her|their|your|the) social[?,:]? (?:it['’]?s|is|number is|would be|that['’]?s) $",
+    r"(?:my|his|her|their|your|the) social[?,:]? (?:it['’]?s|is|as|number is|would be|that['’]?s) $",
 )
 _ITIN_WORDS = words("itins?", "(?-i:TIN)", r"(?:individual\s)?tax\s?payer\s?(?:id(?:entification)?)?(?:\s?(?:number|no))?")
 _SIN_WORDS = words(

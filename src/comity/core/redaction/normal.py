@@ -57,9 +57,12 @@ _SPREAD = (  # a run of single characters, or the letters of a label
     rf"(?<!\S){_SINGLE}(?:[ ]{_SINGLE}){{5,80}}(?!\S)"
     r"|(?<![\w.@/\\-])[A-Za-z](?:[._][A-Za-z]){2,7}\.?(?!\.?[\w@/\\-])|(?<!\S)[A-Za-z](?:[ ][A-Za-z]){2,7}(?=[ ]{0,2}[:#])"
 )
+_LONG_VOWEL = r"[0-9\uff10-\uff19]\u30fc[0-9\uff10-\uff19]"  # which Japanese keyboards write for a hyphen
 _ODD_IN_SLICE = 512
 _SLICE_CHARS, _RUN_CHARS_MAX = 16_384, 256
-_ODD = re.compile(rf"[{_ODD_CLASS}]|{_ESCAPE}|(?P<raised>[{_RAISED_CLASS}]{{3,64}})|(?P<spread>{_SPREAD})")
+_ODD = re.compile(
+    rf"[{_ODD_CLASS}]|(?<=[0-9\uff10-\uff19])\u30fc(?=[0-9\uff10-\uff19])|{_ESCAPE}|(?P<raised>[{_RAISED_CLASS}]{{3,64}})|(?P<spread>{_SPREAD})"
+)
 _ESCAPED = re.compile(_ESCAPE)
 _JOINTS_MIN = 2  # between the letters of the shortest label
 _LETTERS_MIN = 3  # in a run: numbers with a space between them are a list
@@ -71,7 +74,7 @@ _SPREAD_HINT = (
     r"|(?:^|[^A-Za-z0-9])(?:[A-Za-z][ ]){2,7}[A-Za-z][ ]{0,2}[:#\"]"
 )
 ODD_HINT = (
-    rf"{_SPREAD_HINT}|[{_RAISED_CLASS}]{{3}}|[{_ODD_CLASS}]|&#[0-9xX]|&(?:{'|'.join(_NAMED)});"
+    rf"{_SPREAD_HINT}|[{_RAISED_CLASS}]{{3}}|[{_ODD_CLASS}]|{_LONG_VOWEL}|&#[0-9xX]|&(?:{'|'.join(_NAMED)});"
     r"|%[2-7][0-9A-Fa-f]|\\x[2-7]|\\u00[2-7]"
 )
 
@@ -177,13 +180,21 @@ def is_readable(text: str) -> bool:
     return True
 
 
-_SIGNS = {"\u2010": "-", "\u2011": "-", "\u2212": "-", "\uff61": "."}  # which NFKC leaves, or makes a sign of another script
+_SIGNS = {
+    "\u2010": "-",
+    "\u2011": "-",
+    "\u2212": "-",
+    "\u30fc": "-",
+    "\uff61": ".",
+}  # which NFKC leaves, or makes a sign of another script
 
 
 @cache
 def _plain(odd: str) -> str:
-    """Return the character that an odd one or an escape stands for; empty for what shows nothing. The"
-    " keys are a few thousand."""
+    """Return the character that an odd one or an escape stands for; empty for what shows nothing.
+
+    Each is kept: there are a few thousand.
+    """
     if len(odd) > 1:
         return _unescaped(odd)
     if odd in _UNSEEN_SET:
