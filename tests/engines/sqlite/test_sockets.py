@@ -39,6 +39,7 @@ async def test_a_node_that_left_and_took_its_socket_along_is_told_as_gone(tmp_pa
         living.remove("n2")
         await second.close()
         await gone.wait()
+    assert list(first.peers()) == []
     await first.close()
 
 

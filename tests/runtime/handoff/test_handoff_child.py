@@ -147,9 +147,14 @@ async def test_a_receiver_that_serves_no_more_stops_what_it_has_begun(make_node)
         begun.set()
         try:
             await asyncio.sleep(3_600)
+            ends.append("by itself")
+        except asyncio.CancelledError:
+            ends.append("cancelled")
+            raise
         finally:
             stopped.set()
 
+    ends = []
     begun, stopped = asyncio.Event(), asyncio.Event()
     async with make_node([boss()]) as node:
         _, serving = await serve(node, work)
@@ -158,6 +163,7 @@ async def test_a_receiver_that_serves_no_more_stops_what_it_has_begun(make_node)
         serving.cancel()
         async with asyncio.timeout(1):
             await stopped.wait()
+        assert ends == ["cancelled"]
 
 
 async def test_an_expectation_that_makes_no_sense_is_refused_in_a_call_too(make_node):

@@ -67,7 +67,7 @@ WRAP_UP_SHARE: Final = 0.25
 NOTES_MAX: Final = 16  # of one turn in the audit about attempts to give orders; the last one says that there are more
 
 _PEOPLE: Final = "the people responsible for this project"
-_PIECE_CHARS: Final = 1_024  # of an answer that are taken in at once
+_PIECE_CHARS: Final = 1_024  # of a streamed answer, between two pauses for other calls
 _MARK_TOKENS: Final = 40  # of the two marks around a quotation
 
 _encode = msgspec.json.Encoder().encode
@@ -335,7 +335,7 @@ class Turn:
         return reading
 
     async def _parsed(self, parse: Callable[[], T], chars: int) -> T:
-        """Return what a parser of so many characters returns; others have their turn while it reads a long text."""
+        """Return the result of `parse`, which reads so many characters: a long text in a thread beside the event loop."""
         return parse() if chars < ONE_GO_BYTES else await self._ctx.aside(parse)
 
     def _may_ask_again(self) -> bool:

@@ -1,4 +1,4 @@
-"""The beginning of a long document, in which problems are named: to name all those of a long document takes long."""
+"""The beginning of a long document, where validation errors are listed: listing all of a long document takes seconds."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ VALUES_MAX: Final = 256
 
 
 class Beginning:
-    """A document with so many values at most; what is left out of a list or an object is at its end."""
+    """A copy of a document with at most `VALUES_MAX` values: long lists and objects lack their last items."""
 
     __slots__ = ("_cut", "_left", "value")
 
     def __init__(self, value: Any) -> None:
         self._left = VALUES_MAX
-        self._cut: list[Any] = []  # the lists and objects that are not whole
+        self._cut: list[Any] = []  # the lists and objects that lack items
         self.value = self._of(value)
 
     @property
     def is_all(self) -> bool:
-        """Whether nothing was left out."""
+        """Whether the copy is the whole document."""
         return not self._cut
 
     def holds(self, location: Iterable[Any]) -> bool:
-        """Return whether a problem at a location is one of the whole document, and not of what was left out."""
+        """Return whether an error at a location holds for the whole document: not for a list or an object that lacks items."""
         value = self.value
         for step in location:
             try:

@@ -94,9 +94,9 @@ class JsonSchema:
 
 
 def errors_of(validator: Any, value: Any) -> list[jsonschema_rs.ValidationError]:
-    """Return what is wrong with a value under a JSON Schema: of a long one what is in its beginning, or else the first error.
+    """Return the errors of a value under a JSON Schema: of a long value those in its beginning, or else the first error.
 
-    The validator finds all errors before it tells the first, which takes up to 60 µs for each.
+    The validator collects all errors before it yields the first, which takes up to 60 µs for each.
     """
     if validator.is_valid(value):
         return []
@@ -295,7 +295,7 @@ def join(path: str, steps: Any) -> str:
 
 
 def _problems(error: ValidationError, path: str, names: Collection[str], begun: Beginning | None = None) -> tuple[Problem, ...]:
-    """Return what is wrong with a document, or with all of it if its beginning was checked."""
+    """Return the problems of a document. If only its beginning was checked, errors of the shortened parts are left out."""
     details = error.errors(include_url=False, include_input=False)
     genuine = [detail for detail in details if begun is None or begun.holds(detail["loc"])]
     return tuple(Problem(join(path, detail["loc"]), _message(detail, names)) for detail in genuine[:PROBLEMS_MAX])

@@ -180,20 +180,15 @@ def is_readable(text: str) -> bool:
     return True
 
 
-_SIGNS = {
-    "\u2010": "-",
-    "\u2011": "-",
-    "\u2212": "-",
-    "\u30fc": "-",
-    "\uff61": ".",
-}  # which NFKC leaves, or makes a sign of another script
+# Signs that NFKC leaves as they are, or makes signs of another script.
+_SIGNS = {"\u2010": "-", "\u2011": "-", "\u2212": "-", "\u30fc": "-", "\uff61": "."}
 
 
 @cache
 def _plain(odd: str) -> str:
-    """Return the character that an odd one or an escape stands for; empty for what shows nothing.
+    """Return the character that an odd character or an escape stands for; empty for a character that shows nothing.
 
-    Each is kept: there are a few thousand.
+    The results are cached: there are a few thousand odd characters.
     """
     if len(odd) > 1:
         return _unescaped(odd)
