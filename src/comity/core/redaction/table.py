@@ -17,6 +17,7 @@ from comity.core.redaction.network import NETWORK
 from comity.core.redaction.passwords import PASSWORDS
 from comity.core.redaction.phones import PHONE_CALLED, PHONES
 from comity.core.redaction.place import PLACE
+from comity.core.redaction.postal import POSTAL
 from comity.core.redaction.secrets import SECRETS
 from comity.core.redaction.spoken import SPOKEN
 from comity.core.redaction.users import USER_NAMES
@@ -36,6 +37,7 @@ DETECTORS: Final[tuple[PatternDetector | LabelledDetector, ...]] = tuple(
             PHONE_CALLED,
             *SPOKEN,
             *PLACE,
+            *POSTAL,
             *NETWORK,
             *PASSWORDS,
             *SECRETS,
