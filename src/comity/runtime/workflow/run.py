@@ -13,12 +13,12 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any, Final
 
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from comity.core.agent.disclosure import spoken
 from comity.core.call.limits import CALLS_CEILING, WARNINGS_MAX, Limits
 from comity.core.call.machine import CANCEL, PAUSED, RUNNING, SETTLED
-from comity.core.document.slices import ONE_GO_BYTES, Sliced, T
+from comity.core.document.slices import T
 from comity.core.envelope.envelope import Background, Error, Reply, encode
 from comity.core.envelope.envelope import Status as ReplyStatus
 from comity.core.envelope.usage import NO_USAGE
@@ -27,7 +27,6 @@ from comity.core.units import NS_PER_MS
 from comity.core.workflow import history
 from comity.core.workflow.activities import RECEIVED_MAX
 from comity.core.workflow.history import Command, Event, encode_event
-from comity.core.workflow.mapping import size_of
 from comity.core.workflow.planner import Planner
 from comity.core.workflow.replay import SLICE_EVENTS, fold
 from comity.core.workflow.response import failure, is_failure, response_of
@@ -39,13 +38,13 @@ from comity.runtime.call.replay import count_begun
 from comity.runtime.call.run import Handed
 from comity.runtime.call.tasks import after_a_turn
 from comity.runtime.workflow.host import Host
+from comity.runtime.workflow.planning import Planning
 from comity.runtime.workflow.store import OUTLINE_BYTES, Pages, Question, RunRecord, Status
 from comity.runtime.workflow.waiter import Waiter
 
 LINGER_MS: Final = 60_000  # a run that goes on sooner than this stays in memory while it waits
 READS_MAX: Final = 20  # how often a store that cannot be read is asked for the outcome of a step, and how long after each time
 READ_PAUSE_S: Final = 0.5
-TOLD_BYTES: Final = 1024 * 1024  # of events, from which on their data is long together
 ALONG_MAX: Final = 16  # steps whose code a run runs in its own task, one after the other, before others get a turn of the loop
 ALONG_MS: Final = 1
 _NOTHING: Final[dict[str, Any]] = {}
@@ -63,14 +62,12 @@ class Run:
         "_flows",
         "_inbox",
         "_inline",
-        "_is_long",
-        "_is_planning",
         "_leave_memory",
         "_pages",
+        "_planning",
         "_queued",
         "_since_ms",
         "_steps",
-        "_told_bytes",
         "_undoing",
         "_waiter",
         "call",
@@ -96,9 +93,7 @@ class Run:
         self._queued: dict[int, Callable[[], None]] = {}  # start calls beyond what one call may have under way
         self._answered: dict[int, str] = {}  # by step: the id of the call whose reply it is, until its event is written
         self._along = self._since_ms = 0  # steps run in its own task since others had a turn, and when that was
-        self._told_bytes = 0  # of all events
-        self._is_long = False  # whether an event, or all of them together, have long data
-        self._is_planning = False  # in a thread: the planner is not to be looked at
+        self._planning = Planning(flows.path.slices)
         self._inline: int | None = None  # the step that the run itself waits for
         self._undoing: set[int] = set()  # steps that take something back, for which the account has more
 
@@ -167,7 +162,7 @@ class Run:
         flows, record = self._flows, self.record
         program = flows.store.program(record.began_as or record.definition)
         if self.call.is_resumed or record.events:
-            events = await flows.path.slices.run(self._read(), user_of(self.call.request))
+            events = await self._planning.read(flows.store.walk(self.run_id), user_of(self.call.request))
             moved = {one.definition for one in events if isinstance(one, history.Migrated)}
             programs = {key: flows.store.program(key) for key in moved}
             work = partial(fold, program, events, programs.__getitem__)
@@ -181,31 +176,12 @@ class Run:
         self._set_limits(planner)
         return planner, await self._take(planner, history.Started(flows.now_ms(), self.run_id, given))
 
-    def _read(self) -> Sliced[list[Event]]:
-        """Return what has happened to the run."""
-        events: list[Event] = []
-        for event in self._flows.store.walk(self.run_id):
-            events.append(event)
-            size = 0 if self._is_long else size_of(asdict(event), ONE_GO_BYTES)
-            self._note_size(size)
-            if len(events) % SLICE_EVENTS == 0 or size > OUTLINE_BYTES:
-                yield
-        return events
-
-    def _note_size(self, size: int) -> None:
-        """Count the bytes of an event."""
-        self._told_bytes += size
-        self._is_long = self._is_long or size >= ONE_GO_BYTES or self._told_bytes >= TOLD_BYTES
-
     async def _plan(self, work: Callable[[], T], *, is_long: bool = False) -> T:
-        """Return what pure work of the planner returns; of a run with long data, which expressions read, from a thread."""
-        if not (is_long or self._is_long):
+        """Return the result of pure work of the planner: done in a thread if the data that expressions read are long."""
+        if not (is_long or self._planning.is_long):
             return work()
-        self.record, self._is_planning = replace(self.view(), status=Status.RUNNING), True
-        try:
-            return await self._flows.path.slices.aside.run(work)
-        finally:
-            self._is_planning = False
+        self.record = replace(self.view(), status=Status.RUNNING)
+        return await self._planning.in_thread(work)
 
     def _limit(self, planner: Planner, open_: Sequence[Command]) -> None:
         """Give the account of the run, from which every call below it is charged, the limits of the run and what it has used.
@@ -269,7 +245,7 @@ class Run:
                 line = flows.store.outline(self.run_id, event, size)
         number = self._pages.number
         page = self._pages.add(line)
-        self._note_size(size)
+        self._planning.note(size)
         commands = await self._plan(partial(planner.apply, event))  # nothing of it is done before the event is journaled
         if planner.finish is None:
             flows.journal.append((page,), None, None if self.call.way.fence is None else self.call.terms)
@@ -502,7 +478,7 @@ class Run:
     def view(self) -> RunRecord:
         """Return the run as it stands now."""
         planner = self.planner
-        if planner is None or self._is_planning:
+        if planner is None or self._planning.is_in_thread:
             return self.record
         finish, error, ended_at, due_at = planner.finish, _NOTHING, None, None
         cost = planner.cost
